@@ -1,6 +1,6 @@
-/* backend.c - the table of types, and what opening and resizing mean for all of them.
+/* backend.c - the table of backend types, and what opening and resizing mean for all of them.
  *
- * Invariant: @be->size and @be->spec say the same; weft_spec_parse() takes @be->spec. */
+ * Invariant: @be->size and @be->spec say the same; weft_spec_parse() accepts @be->spec. */
 #include "backend/backend.h"
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ void weft_backend_close(struct weft_backend *be)
 	be->ops->close(be);
 }
 
-/* A file that was opened without size= goes on without: its size is its own. */
+/* A file that was opened without size= gets none: its size is its own. */
 static char *resized_text(struct weft_spec *spec, uint64_t size)
 {
 	if (spec->size)

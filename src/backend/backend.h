@@ -19,10 +19,10 @@
 #include "reactor/reactor.h"
 
 #define WEFT_NSID_MAX  1024 /* namespaces per subsystem */
-#define WEFT_NODES_MAX 64   /* of a cluster */
+#define WEFT_NODES_MAX 64   /* nodes of a cluster */
 #define WEFT_AS_MAX    (1ull << 61)
 
-#define WEFT_FILTER_MAX 128 /* bytes of what a SPEC says of one filter */
+#define WEFT_FILTER_MAX 128 /* bytes of a filter's value in a SPEC */
 
 struct weft_backend;
 struct weft_io;
@@ -32,13 +32,13 @@ enum weft_io_kind {
 	WEFT_IO_READ,
 	WEFT_IO_WRITE,
 	WEFT_IO_FLUSH,   /* all writes completed before it was submitted become durable */
-	WEFT_IO_ZERO,    /* the range reads as zeroes; WEFT_IO_UNMAP: its space may be given back */
+	WEFT_IO_ZERO,    /* the range reads as zeroes; WEFT_IO_UNMAP: its space may be freed */
 	WEFT_IO_TRIM,    /* the range's contents are no longer needed; a hint */
 	WEFT_IO_EXTENTS, /* which parts of the range are allocated: see weft_extent */
 };
 
-/* A part of a namespace that is allocated. What lies between two of them reads as zeroes, and has
- * not been written since it was given back. */
+/* An allocated part of a namespace. A gap between two of them reads as zeroes, and was not written
+ * since it was deallocated. */
 struct weft_extent {
 	uint64_t offset, length;
 };
@@ -55,9 +55,9 @@ struct weft_io {
 	void *buf;
 	uint64_t offset;
 	uint64_t length;
-	/* EXTENTS: @buf has room for so many of struct weft_extent, one at least. When it is done:
-	 * so many were found, in order and apart from each other, and they tell of so many bytes
-	 * from @offset on, a block at least. */
+	/* EXTENTS: @buf has room for so many struct weft_extent, at least one. When done: so many
+	 * were found, in order and not adjacent, and they cover so many bytes from @offset on, at
+	 * least a block. */
 	unsigned extents;
 	uint64_t told;
 	/* @rc: 0 or -errno. The whole range was done, or it failed. */
@@ -67,17 +67,17 @@ struct weft_io {
 	struct weft_backend *be;
 	union {
 		struct weft_op op;
-		struct weft_timer timer; /* in filter/delay.c, before storage has it */
+		struct weft_timer timer; /* of filter/delay.c, before storage has the io */
 		struct {
-			struct weft_retry again; /* others are at the same blocks */
-			struct weft_task turn;   /* at bulk work: the backend's, or its owner's */
+			struct weft_retry again; /* the guard has refused it */
+			struct weft_task turn;   /* as bulk work: the backend's, or its owner's */
 		};
 	};
 	struct iovec iov;
 	uint64_t moved;
 };
 
-/* Keys that only some types take; block, nsid, uuid and ro are everybody's. */
+/* Keys that only some types take; every type takes block, nsid, uuid and ro. */
 enum weft_spec_keys {
 	WEFT_KEY_SIZE = 1,
 	WEFT_KEY_DIRECT = 2,
@@ -85,43 +85,45 @@ enum weft_spec_keys {
 
 struct weft_backend_ops {
 	const char *type;
-	const char *usage; /* how its SPEC is written, "TYPE:ARG[,key=value]", for help and errors */
-	bool arg_is_size;  /* ARG is the size, not a name */
-	bool exclusive;    /* one user, also among those that only read */
-	unsigned keys;     /* of enum weft_spec_keys */
+	/* How its SPEC is written, "TYPE:ARG[,key=value]", for help and errors. */
+	const char *usage;
+	bool arg_is_size; /* ARG is the size, not a name */
+	bool exclusive;   /* one user, also among those that only read */
+	unsigned keys;    /* of enum weft_spec_keys */
 
-	/* Why, although it can be opened, it may not be meant; false: nothing to say (optional). */
+	/* A warning: it can be opened and may not be meant; false: there is none (optional). */
 	bool (*doubt)(const struct weft_spec *spec, struct weft_err *why);
-	/* Refused whole: what was made on the way is gone again on -errno. */
+	/* On -errno, everything that it has created is removed again. */
 	int (*open)(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
-	/* As open(), with descriptor() of the backend that another process has of this spec. Owns
-	 * @fd, also when it fails. NULL: there is nothing to go on with, open() will do. */
+	/* As open(), with the descriptor() of the backend that the old process of a takeover has
+	 * open. Owns @fd, also when it fails. NULL: nothing to adopt, open() will do. */
 	int (*inherit)(struct weft_backend **be, const struct weft_spec *spec, int fd,
 		       struct weft_err *err);
 	int (*descriptor)(struct weft_backend *be);
-	/* Called through weft_backend_submit(). On 0 the backend owns @io and what it points to until
-	 * it calls io->done() on the reactor that submitted it, which may be before this returns. On
-	 * -errno the caller still owns it. A filter hands what it owns to the backend below. */
+	/* Called through weft_backend_submit(). On 0 the backend owns @io and what it points to
+	 * until it calls io->done() on the reactor that submitted it, which may be before this
+	 * returns. On -errno the caller still owns it. A filter passes what it owns to the backend
+	 * below. */
 	int (*submit)(struct weft_backend *be, struct weft_io *io);
-	/* The memory itself, to read from without a copy, while @guard of the backend is shared;
+	/* The memory itself, to read from without a copy, while the backend's guard is shared;
 	 * NULL: this backend has none (optional). */
 	void *(*map)(struct weft_backend *be, uint64_t offset);
-	bool extents; /* it takes WEFT_IO_EXTENTS; the others: all counts as allocated */
+	bool extents; /* it takes WEFT_IO_EXTENTS; otherwise all blocks count as allocated */
 	/* Bytes of storage in use, for thin namespaces (optional). */
 	uint64_t (*used)(struct weft_backend *be);
-	/* Called through weft_backend_resize_run(), on any thread. May wait for a disk. Leaves size
-	 * and spec of @be alone. */
+	/* Called through weft_backend_resize_run(), on any thread. May wait for a disk. Does not
+	 * change size and spec of @be. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
 	bool locks_here; /* its locks are this kernel's: other machines do not see them */
-	/* Is there, of what @node of a cluster did with this storage, anything under way? NULL: it
-	 * is not storage that several can share. */
+	/* Whether I/O that cluster node @node started on this storage may still be under way. NULL:
+	 * this storage cannot be shared. */
 	bool (*left)(struct weft_backend *be, unsigned node);
-	/* Says to all that share it that we take it for @as, below WEFT_AS_MAX, until it is closed.
-	 * -ENOTUNIQ: one of them takes it for @other; it must not be used. NULL where left() is. */
+	/* Locks the storage as @as (below WEFT_AS_MAX), a number for the namespace that we serve
+	 * from it, until it is closed. -ENOTUNIQ: a node that shares it holds it as @other; it must
+	 * not be used. NULL if left() is. */
 	int (*agree)(struct weft_backend *be, uint64_t as, uint64_t *other);
-	/* Which storage it is, for who can be asked nothing else: a number that is the same
-	 * wherever it is opened, on this machine or another. 0: there is none. NULL where left()
-	 * is. */
+	/* The identity of the storage: a number that is the same wherever it is opened, on this
+	 * machine or another. 0: there is none. NULL if left() is. */
 	uint64_t (*identity)(struct weft_backend *be);
 	/* No io is in flight. Removes storage that is both created and unserved; frees @be. On any
 	 * thread. May wait for a disk. */
@@ -131,24 +133,26 @@ struct weft_backend_ops {
 struct weft_backend {
 	const struct weft_backend_ops *ops;
 	uint64_t size;      /* bytes; changed by a resize alone */
-	uint32_t align;     /* of io->buf; 1: any address will do */
+	uint32_t align;     /* of io->buf; 1: any address */
 	uint32_t block_min; /* smallest block it can serve, in bytes: 512 or 4096 */
-	/* ZERO and TRIM keep the reactor busy: they do not cross a multiple of so many bytes, and
-	 * are submitted at their turn. 0: they do not, a range of any length will do. */
+	/* 0: ZERO and TRIM take a range of any length. Otherwise they keep the reactor busy: they
+	 * must not cross a multiple of so many bytes, and are submitted as bulk work. */
 	uint32_t clear_max;
 	bool read_only;
-	bool thin;                /* storage is allocated when written */
-	bool created;             /* opening it made the storage */
-	bool unserved;            /* the caller's: no host was served from it, see close() */
-	atomic_bool sync_failed;  /* until it is opened again; see disk.c */
-	char *spec;               /* canonical text that opens it again; a resize replaces it.
-				   * The storage's to free; filters on it point to the same */
-	struct weft_guard *guard; /* of what map() gives; NULL: it gives nothing */
-	/* A filter's: what it stands on, and closes. NULL: this is storage. See filter/filter.h. */
+	bool thin;               /* storage is allocated when written */
+	bool created;            /* opening it has created the storage */
+	bool unserved;           /* set by the caller: no host was served from it, see close() */
+	atomic_bool sync_failed; /* until it is opened again; see disk.c */
+	/* Canonical text that opens it again; a resize replaces it. The storage frees it; filters
+	 * on it have the same pointer. */
+	char *spec;
+	struct weft_guard *guard; /* of the memory that map() returns; NULL: none */
+	/* A filter's: the backend below, which it closes. NULL: this is storage. See
+	 * filter/filter.h. */
 	struct weft_backend *next;
 };
 
-/* What is below all filters. */
+/* The backend below all filters. */
 static inline struct weft_backend *weft_backend_storage(struct weft_backend *be)
 {
 	while (be->next)
@@ -156,8 +160,7 @@ static inline struct weft_backend *weft_backend_storage(struct weft_backend *be)
 	return be;
 }
 
-/* What a SPEC says, taken apart. Keys that every backend shares are here; the rest is the
- * type's. */
+/* A parsed SPEC. Keys that every backend has are here; the rest is the type's. */
 struct weft_spec {
 	const struct weft_backend_ops *ops;
 	char type[16];
@@ -168,30 +171,29 @@ struct weft_spec {
 	char uuid[37];  /* uuid=, lower case, "": not given */
 	bool read_only; /* ro */
 	bool direct;    /* direct */
-	/* Filters, as they were written; "": there is none. */
+	/* Filters, as written; "": none. */
 	char delay[WEFT_FILTER_MAX], error[WEFT_FILTER_MAX];
-	unsigned node; /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: it is ours alone */
+	unsigned node; /* of a cluster that shares it, 1 … WEFT_NODES_MAX; 0: not shared */
 };
 
-/* Takes @text apart and checks every key; the sentence in @err names the key and what is
- * expected. */
+/* Parses @text and checks every key; the sentence in @err names the key and what is expected. */
 int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err);
 
-/* A sentence about what can be opened and may not be meant; false: there is none. */
+/* A warning: @spec can be opened and may not be meant; false: there is none. */
 static inline bool weft_spec_doubt(const struct weft_spec *spec, struct weft_err *why)
 {
 	return spec->ops->doubt && spec->ops->doubt(spec, why);
 }
 
 int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
-/* Goes on with storage that another process serves, or has served, and that neither does while the
- * other one does. Owns @fd, that of weft_backend_descriptor(). */
+/* Takeover: continues with storage that the old process has open. Neither uses it while the other
+ * does. Owns @fd, the other's weft_backend_descriptor(). */
 int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
 			 struct weft_err *err);
-int weft_backend_descriptor(struct weft_backend *be); /* -1: it needs none */
+int weft_backend_descriptor(struct weft_backend *be); /* -1: none is needed */
 /* Both name the same storage, used in the same way; their sizes and filters may differ. */
 bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b);
-/* A name for the storage, which all SPECs of it have in common; false: it is of this SPEC alone. */
+/* A name for the storage that all its SPECs have in common; false: no other SPEC can name it. */
 #define WEFT_STORAGE_MAX 1100
 bool weft_spec_storage(const struct weft_spec *spec, char name[WEFT_STORAGE_MAX]);
 void weft_backend_close(struct weft_backend *be);
@@ -206,8 +208,8 @@ static inline void weft_backend_closep(struct weft_backend **be)
  *
  *   begin ─▶ run: the storage changes, which may wait for a disk ─▶ end: so do @be->size, @be->spec
  *
- * @be->size and @be->spec are read by one thread, which begins and ends; any thread may run it.
- * Who submits looks at @be->size, too, and so does not while it ends. */
+ * One thread begins and ends; any thread may run it. @be->size and @be->spec belong to the first
+ * one. weft_backend_submit() reads @be->size, so nothing may be submitted while it ends. */
 struct weft_backend_resize {
 	struct weft_backend *be;
 	uint64_t size;
@@ -218,7 +220,7 @@ int weft_backend_resize_begin(struct weft_backend_resize *resize, struct weft_ba
 			      uint64_t size, struct weft_err *err);
 int weft_backend_resize_run(const struct weft_backend_resize *resize, struct weft_err *err);
 void weft_backend_resize_end(struct weft_backend_resize *resize, bool done);
-/* All of it at once, for who serves nobody. */
+/* All three steps, if nobody is served. */
 int weft_backend_resize(struct weft_backend *be, uint64_t size, struct weft_err *err);
 
 static inline bool weft_io_changes(const struct weft_io *io)
@@ -231,7 +233,7 @@ static inline bool weft_io_clears(const struct weft_io *io)
 	return io->kind == WEFT_IO_ZERO || io->kind == WEFT_IO_TRIM;
 }
 
-/* Our own state: the caller has checked what its peer sent. */
+/* Asserts our own state: the caller has checked what its peer sent. */
 static inline void weft_io_assert_fits(const struct weft_backend *be, const struct weft_io *io)
 {
 	if (io->kind == WEFT_IO_FLUSH)
@@ -244,7 +246,7 @@ static inline void weft_io_assert_fits(const struct weft_backend *be, const stru
 	       io->offset / be->clear_max == (io->offset + io->length - 1) / be->clear_max);
 }
 
-/* The way in, of every io: to a namespace's backend, and from a filter to the one below. */
+/* Every io goes through here: to a namespace's backend, and from a filter to the one below. */
 static inline int weft_backend_submit(struct weft_backend *be, struct weft_io *io)
 {
 	weft_io_assert_fits(be, io);

@@ -1,9 +1,9 @@
-/* block.c - a block device, claimed for its life and used past the page cache.
+/* block.c - a block device, claimed while it is open and used without the page cache.
  *
  * The claim (O_EXCL) is the kernel's own: a mounted disk, a member of an array, a disk that another
  * target serves are refused, and nobody mounts it while we serve it. The nodes of a cluster cannot
- * all have it; they lock the device as they would a file, which keeps out who looks at locks. Those
- * locks are of this machine: another one that has the same disk does not see them.
+ * all claim it; they lock the device as they would a file, which keeps out programs that check
+ * locks. Those locks are this machine's: another one that has the same disk does not see them.
  *
  * Invariant: io is a multiple of the device's logical block, in length, offset and address. */
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int claim(const struct weft_chased *at, const struct weft_spec *spec, int
 					    (spec->node ? 0 : O_EXCL));
 }
 
-/* The few that refuse O_DIRECT are served through the page cache. */
+/* The few devices that refuse O_DIRECT are served through the page cache. */
 static int open_device(const struct weft_spec *spec, bool *direct, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
@@ -96,7 +96,7 @@ static int read_geometry(int fd, struct geometry *geo, const struct weft_spec *s
 	return 0;
 }
 
-/* A device is resized elsewhere; here the new size is taken over. */
+/* A device is resized elsewhere; this only reads its new size. */
 static int block_resize(struct weft_backend *be, uint64_t size, struct weft_err *err)
 {
 	char has[32], asked[32];
@@ -113,7 +113,7 @@ static int block_resize(struct weft_backend *be, uint64_t size, struct weft_err 
 			 be->spec, has, asked);
 }
 
-/* Of this machine, as its locks are. */
+/* Valid on this machine only, as its locks are. */
 static uint64_t block_identity(struct weft_backend *be)
 {
 	struct stat st;
@@ -121,7 +121,7 @@ static uint64_t block_identity(struct weft_backend *be)
 	return fstat(weft_disk_of(be)->fd, &st) < 0 ? 0 : st.st_rdev;
 }
 
-/* Sets *@fd to -1 when it owns it. */
+/* Sets *@fd to -1 if it owns it. */
 static int serve(struct weft_backend **be, int *fd, bool direct, const struct weft_spec *spec,
 		 struct weft_err *err)
 {
@@ -153,7 +153,8 @@ static int block_open(struct weft_backend **be, const struct weft_spec *spec, st
 	return rc < 0 ? rc : serve(be, &fd, direct, spec, err);
 }
 
-/* The claim is the open file's, and so came along; the lock too, and taking it again makes sure. */
+/* The claim belongs to the open file, and so came with it; so did the lock, and locking again makes
+ * sure. */
 static int block_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
 			 struct weft_err *err)
 {

@@ -1,18 +1,18 @@
-/* disk.c - io on a descriptor.
+/* disk.c - io on a descriptor, and what fsync promises.
  *
  *   READ   read,  on until all is there ─┐
  *   ZERO   punch ─(cannot)▶ write zeroes ─┴─▶ FUA? sync ─▶ done
  *   WRITE  write, on until all is there; FUA: each with RWF_DSYNC
  *   TRIM   punch
  *   FLUSH  sync
- *   EXTENTS  lseek, over and over, on a thread of the disk's own: it may read all of a file's metadata
+ *   EXTENTS  lseek, repeated, on the disk's own thread: it may read all of a file's metadata
  *
  * When a sync fails, the kernel has dropped or may drop the pages that it could not write, reports
  * that once, and the next sync succeeds without them. So a failed sync is remembered: from then on
- * FLUSH and FUA fail (ENOTRECOVERABLE), until the disk is opened again and somebody has looked. A FUA write that
- * fails does not say whether the write or its sync did: the same write without FUA tells. Of
- * several syncs under way when the error comes, the kernel gives it to one; another is still
- * acknowledged if its completion is handled before that one's.
+ * FLUSH and FUA fail (ENOTRECOVERABLE), until the disk is opened again by somebody who has checked
+ * it. A FUA write that fails does not say whether the write or its sync failed: the same write
+ * without FUA shows it. Of several syncs under way when the error comes, the kernel reports it to
+ * one; another is still acknowledged if its completion is handled before that one's.
  *
  * Invariant: once sync_failed was seen, no FLUSH and no FUA succeeds on this descriptor. */
 #include "backend/disk.h"
@@ -110,7 +110,7 @@ static void start_zeroes(struct weft_io *io)
 			(off_t)(io->offset + io->moved), 0);
 }
 
-/* The write went through without its sync: the sync it was that failed. */
+/* The write succeeds without a sync, so it was the sync that failed. */
 static void on_rewritten(struct weft_op *op, int res)
 {
 	struct weft_io *io = io_of(op);
@@ -134,7 +134,7 @@ static void fail(struct weft_io *io, int rc)
 	start_write(io, 0);
 }
 
-/* Nothing moved: the file ends before its namespace does, somebody cut it. */
+/* No bytes: the file ends before its namespace does, somebody has truncated it. */
 static void on_moved(struct weft_op *op, int res)
 {
 	struct weft_io *io = io_of(op);
@@ -147,7 +147,7 @@ static void on_moved(struct weft_op *op, int res)
 		fail(io, res ? res : -EIO);
 }
 
-/* A write had RWF_DSYNC if it had to. */
+/* A write that must be durable had RWF_DSYNC. */
 static void finish(struct weft_io *io)
 {
 	if (has_fua(io) && io->kind != WEFT_IO_WRITE)
@@ -173,7 +173,7 @@ static void step(struct weft_io *io)
 
 /* --- holes ------------------------------------------------------------------------------------ */
 
-/* Zeroes whose space nobody gave back keep it: a later write there does not run out of it. */
+/* Zeroes without WEFT_IO_UNMAP keep their space: a later write there does not run out of it. */
 static int punch_mode(const struct weft_io *io)
 {
 	bool keep = io->kind == WEFT_IO_ZERO && !(io->flags & WEFT_IO_UNMAP);
@@ -243,9 +243,9 @@ static void start_search(struct weft_io *io)
 	weft_workers_call(&weft_disk_of(io->be)->searcher, weft_reactor_self(), &io->op, search);
 }
 
-/* --- the contract ----------------------------------------------------------------------------- */
+/* --- ops -------------------------------------------------------------------------------------- */
 
-/* There is nothing to make durable about a hint. */
+/* TRIM is a hint: there is nothing to make durable. */
 static bool must_be_durable(const struct weft_io *io)
 {
 	return io->kind == WEFT_IO_FLUSH || (has_fua(io) && io->kind != WEFT_IO_TRIM);

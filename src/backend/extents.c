@@ -1,14 +1,14 @@
-/* extents.c - which parts of a range are allocated, as the file system knows it.
+/* extents.c - which parts (extents) of a range are allocated, as the file system knows it.
  *
  *   where is the next data? ─▶ where does it end? ─▶ an extent ─▶ on from there
- *        └─ none in the range ─────────────────────▶ the range is told
+ *        └─ none in the range ─────────────────────▶ the range is covered
  *
- * What is found is rounded to pages, outwards: a block that has storage anywhere has storage. The
- * work is bounded by looks and by the room for what is found; who wants more asks again behind what
- * was told.
+ * Extents are rounded outwards to pages: a block with any storage counts as allocated. One search
+ * is bounded by a number of seeks and by the room for results; the caller continues behind what was
+ * covered.
  *
- * Invariant: what a write has completed before the search is in an extent. A write that comes
- * meanwhile may be. */
+ * Invariant: blocks of a write that completed before the search are in an extent. Those of a write
+ * that comes meanwhile may be. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +16,8 @@
 
 #define PAGE 4096ull
 
-/* There is none up to the end of the file, which somebody may have cut: what is gone is no hole. */
+/* There is no data up to the end of the file, which may have been truncated: lost data is not a
+ * hole. */
 static int no_data(int fd, uint64_t end, uint64_t *data)
 {
 	struct stat st;
@@ -27,7 +28,7 @@ static int no_data(int fd, uint64_t end, uint64_t *data)
 	return (uint64_t)st.st_size < end ? -EIO : 0;
 }
 
-/* From @at on; @end: none. */
+/* The next data from @at on; @end: none. */
 static int next_data(int fd, uint64_t at, uint64_t end, uint64_t *data)
 {
 	off_t found = lseek(fd, (off_t)at, SEEK_DATA);
@@ -42,7 +43,7 @@ static int next_data(int fd, uint64_t at, uint64_t end, uint64_t *data)
 	return 0;
 }
 
-/* A hole that was made just now is told as data: the search goes on in any case. */
+/* A hole that was made just now counts as data, so that the search advances. */
 static uint64_t rounded_end(uint64_t data, uint64_t data_end, uint64_t end)
 {
 	uint64_t up = (data_end + PAGE - 1) & ~(PAGE - 1);

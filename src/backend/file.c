@@ -1,16 +1,16 @@
-/* file.c - a regular file, sparse: storage is allocated when written, given back when zeroed.
+/* file.c - a regular file, sparse: storage is allocated when written, freed when zeroed.
  *
  *   open or create ─▶ lock ─▶ fit the size ─▶ serve
  *
- * A file that is made or grown is synced, with its directory, before it is served: its size and
- * its name must survive a crash as well as the data that hosts are told is durable. An existing
- * file only grows at opening; to shrink it takes a resize.
+ * A file that is created or grown is synced, with its directory, before it is served: its size and
+ * its name must survive a crash as well as the data that hosts are told is durable. Opening may
+ * grow an existing file, never shrink it; that takes a resize.
  *
- * Who goes on with the file of another process goes on with its descriptor, its lock included, and
- * does not change it: one that somebody has cut meanwhile has lost data, of which hosts are told,
- * and zeroes in its place would be a lie.
+ * In a takeover the successor continues with the old process's descriptor, which holds the lock,
+ * and does not change the file: if somebody has truncated it, data is lost, and hosts must get
+ * errors, not zeroes.
  *
- * Invariant: the descriptor holds a lock on the file for its life, see lock.c. */
+ * Invariant: the descriptor holds a lock on the file as long as it is open, see lock.c. */
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>
@@ -25,7 +25,7 @@
 
 /* --- the descriptor --------------------------------------------------------------------------- */
 
-/* Looked at before it is opened: opening a FIFO waits, opening a device may do things. */
+/* Checked before it is opened: opening a FIFO blocks, opening a device may have effects. */
 static int check_kind(const struct weft_chased *at, const struct weft_spec *spec,
 		      struct weft_err *err)
 {
@@ -63,7 +63,7 @@ static int create(const struct weft_chased *at, const struct weft_spec *spec, bo
 	*created = fd >= 0;
 	if (fd >= 0)
 		return fd;
-	/* Some file systems refuse O_DIRECT only after they have made the file. */
+	/* Some file systems refuse O_DIRECT only after they have created the file. */
 	if (fd == -EINVAL && spec->direct) {
 		weft_chased_remove(at);
 		return open_failed(spec, fd, err);
@@ -100,7 +100,7 @@ static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
 
 /* --- the size --------------------------------------------------------------------------------- */
 
-/* What it has, and what it shall have. */
+/* The size that the file has, and the size that it gets. */
 static int choose_size(int fd, const struct weft_spec *spec, uint64_t *have, uint64_t *size,
 		       struct weft_err *err)
 {
@@ -133,8 +133,8 @@ static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
 	return 0;
 }
 
-/* A file that was there may be as new, made by a target that was killed at once. Not where we may
- * not open the directory, or it cannot be synced: that one would have been refused. */
+/* Also for a file that existed: a target may have created it and was killed at once. Not where we
+ * may not open the directory or it cannot be synced: creating the file would have been refused. */
 static int sync_name(const struct weft_chased *at, const struct weft_spec *spec, bool created,
 		     struct weft_err *err)
 {
@@ -153,7 +153,8 @@ struct alignment {
 	uint32_t memory, offset;
 };
 
-/* What every disk takes, where the kernel (before 6.1) or the file system does not say. */
+/* An alignment that every disk takes, if the kernel (before 6.1) or the file system does not report
+ * one. */
 static struct alignment direct_alignment(int fd)
 {
 	struct alignment any = { 4096, 4096 };
@@ -188,7 +189,7 @@ static int choose_alignment(int fd, const struct weft_spec *spec, struct alignme
 	return 0;
 }
 
-/* --- the contract ----------------------------------------------------------------------------- */
+/* --- ops -------------------------------------------------------------------------------------- */
 
 static uint64_t file_used(struct weft_backend *be)
 {
@@ -201,7 +202,7 @@ static uint64_t file_used(struct weft_backend *be)
 	return used < (uint64_t)st.st_size ? used : (uint64_t)st.st_size;
 }
 
-/* Some file systems number files as they come, on each machine in another way. */
+/* Some file systems assign inode numbers as files are used, differently on each machine. */
 static uint64_t file_identity(struct weft_backend *be)
 {
 	struct statfs fs;
@@ -237,8 +238,8 @@ static int file_resize(struct weft_backend *be, uint64_t size, struct weft_err *
 	return weft_fail(err, rc, "%s: cannot sync its new size: %s", be->spec, strerror(-rc));
 }
 
-/* The path may lead elsewhere by now. The lock keeps others from the file until it is closed; of a
- * cluster, other nodes may have it by now. */
+/* The path may lead elsewhere by now. The lock keeps others from the file until it is closed; other
+ * nodes of a cluster may use it by now. */
 static void remove_created(const struct weft_disk *disk)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
@@ -258,7 +259,7 @@ static void file_close(struct weft_backend *be)
 	weft_disk_close(be);
 }
 
-/* Nothing is changed before all is checked. */
+/* Checks everything before it changes anything. */
 static int serve(struct weft_backend **be, int *fd, const struct weft_spec *spec,
 		 struct weft_err *err)
 {
@@ -295,12 +296,12 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 		return fd;
 	rc = lock(fd, spec, err);
 	if (rc < 0)
-		return rc; /* even if created: it is somebody else's already */
+		return rc; /* even if created: somebody else uses it already */
 	rc = serve(&file, &fd, spec, err);
 	if (rc == 0 && !spec->read_only)
 		rc = sync_name(&at, spec, created, err);
 	if (rc < 0 && created)
-		weft_chased_remove(&at); /* while it is locked, so it is still ours */
+		weft_chased_remove(&at); /* we hold the lock, so it is still ours */
 	if (rc < 0)
 		return rc;
 	file->created = created && !spec->node;
@@ -324,7 +325,7 @@ static int check_whole(int fd, const struct weft_spec *spec, struct weft_err *er
 			      text);
 }
 
-/* The lock is the open file description's, and so came along; taking it again makes sure. */
+/* The lock belongs to the open file description, and so came with it; locking again makes sure. */
 static int file_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
 			struct weft_err *err)
 {

@@ -1,11 +1,12 @@
-/* huge.c - large pages for memory that fills up.
+/* huge.c - huge pages (2 MiB) for memory namespaces that fill up.
  *
- *   an extent was written, as many bytes as it has ─▶ a thread: is it all there? ─▶ one page
+ *   an extent was written in full ─▶ collapse thread: are its pages resident? ─▶ MADV_COLLAPSE
  *
- * Memory is paid when it is touched, so pages are small at first: who touches little must not pay
- * for much. Where almost nothing is missing the kernel is asked to make one page of an extent
- * (Linux 6.1), which it does under whoever uses it; if it cannot, pages stay as they are. That
- * takes milliseconds, so a thread does it, one for all, on any CPU that the process may use.
+ * Memory is allocated when it is touched, in small pages at first: a host that touches little must
+ * not cost much. When almost all of an extent is resident the kernel is asked to collapse it into
+ * one huge page (Linux 6.1), which it does while the memory is in use; if it cannot, the pages stay
+ * as they are. That takes milliseconds, so one thread does it for all namespaces, on any CPU that
+ * the process may use.
  *
  * Invariant: an extent that asks is mapped; weft_huge_fini() waits until the thread has left. */
 #include "backend/huge.h"
@@ -21,15 +22,15 @@
 #define MADV_COLLAPSE 25
 #endif
 
-/* What an extent's count becomes when it is as large as the extent, and then. */
+/* An extent's count when it is full and waits for the thread, and afterwards. */
 #define ASKS  ((uint32_t)WEFT_HUGE_BYTES)
 #define TRIED UINT32_MAX
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t more, left;
-	struct weft_list asking; /* memory with extents that ask */
-	struct weft_huge *at;    /* where the thread is */
+	struct weft_list asking; /* memory with extents that wait for the thread */
+	struct weft_huge *at;    /* the memory that the thread works on */
 } shop = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	   .more = PTHREAD_COND_INITIALIZER,
 	   .left = PTHREAD_COND_INITIALIZER,
@@ -52,7 +53,7 @@ static void set_count(struct weft_huge *huge, uint64_t extent, uint32_t count)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* Almost: what is missing will cost memory. */
+/* Almost all of it is resident: the rest will cost memory. */
 static bool is_full(char *at)
 {
 	static unsigned char there[WEFT_HUGE_BYTES / 4096];
@@ -75,7 +76,7 @@ static void make_large(struct weft_huge *huge, uint64_t extent)
 		set_count(huge, extent, 0);
 }
 
-/* The next extent of @huge that asks. They come and go meanwhile: there may be none. */
+/* The next extent of @huge that waits. There may be none: they come and go. */
 static bool find(struct weft_huge *huge, uint64_t *extent)
 {
 	for (uint64_t i = 0; i < extents_of(huge); i++) {
@@ -119,7 +120,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Signals are for those who wait for them. */
+/* Signals are left to threads that wait for them. */
 static void start(void)
 {
 	pthread_t thread;
@@ -132,7 +133,7 @@ static void start(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* --- who writes ------------------------------------------------------------------------------- */
+/* --- writers ---------------------------------------------------------------------------------- */
 
 static void ask(struct weft_huge *huge)
 {
@@ -143,7 +144,7 @@ static void ask(struct weft_huge *huge)
 	pthread_mutex_unlock(&shop.lock);
 }
 
-/* Of a write across two extents the first counts. */
+/* A write across two extents counts for the first. */
 void weft_huge_wrote(struct weft_huge *huge, uint64_t offset, uint64_t len)
 {
 	uint64_t extent = offset / WEFT_HUGE_BYTES;

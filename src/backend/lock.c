@@ -1,14 +1,15 @@
-/* lock.c - who may use a file or a device: one for itself, or the nodes of a cluster together.
+/* lock.c - who may use a file or a block device: one process alone, or the nodes of a cluster
+ * together.
  *
  *   0 ─────────────────────────────── 2^62 ── 2^62 + node ───────── 2^62 + 2^61 + as ──▶
  *   alone:    exclusive (read only: shared), all of it
- *   cluster:  shared, what is in front of 2^62; exclusive, the node's own byte behind it;
- *             shared, the byte of what all take it for (base/agree.h)
+ *   cluster:  shared, the bytes below 2^62; exclusive, the node's own byte behind it;
+ *             shared, the byte of the namespace's number (base/agree.h)
  *
- * Locks are the open file description's: two namespaces of one process are kept apart too, and
- * other programs that lock images so (QEMU) are. A description lives until the last operation on it
- * has ended, also when its process was killed with operations under way: while a node's byte is
- * locked, something of it may still reach the storage. */
+ * These are OFD locks: they keep two namespaces of one process apart, too, and work with other
+ * programs that lock images so (QEMU). An open file description lives until the last operation on
+ * it has ended, also if its process was killed with operations under way: while a node's byte is
+ * locked, I/O of that node may still reach the storage. */
 #include <sys/stat.h>
 
 #include "backend/disk.h"
@@ -48,9 +49,8 @@ int weft_disk_lock(int fd, const struct weft_spec *spec)
 			set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, nodes_at + spec->node, 1);
 }
 
-/* A node that can write has its byte for itself, and only such a lock keeps us from sharing it:
- * those of others, who may only read the file, keep nobody from anything. What cannot be asked may
- * be there. */
+/* A node that can write holds its byte exclusively, so we ask for a shared lock: locks of others,
+ * who may only read the file, do not count. If the test fails, I/O may be under way. */
 bool weft_disk_left(struct weft_backend *be, unsigned node)
 {
 	return weft_ofd_held(weft_disk_of(be)->fd, F_RDLCK, nodes_at + node, 1, NULL);

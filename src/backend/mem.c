@@ -1,28 +1,28 @@
-/* mem.c - memory, paid when touched, gone when closed.
+/* mem.c - memory, allocated when touched, gone when closed.
  *
  *   base                     size                              reserved
  *    ├── readable, writable ──┼── (was once: still readable) ──┤── no access ──┤
  *
- * Other reactors read and write at base while the size changes, and sends may be under way straight
- * out of map(). So the memory never moves and is never unmapped before close: address space to grow
- * into is reserved at the start, which costs nothing, growing makes more of it accessible,
- * shrinking only gives the pages back. A read that races with a shrink finds zeroes, not a fault.
+ * Other reactors read and write while the size changes, and replies may leave straight from map().
+ * So the memory never moves and is never unmapped before close: address space to grow into is
+ * reserved at the start, which costs nothing; growing makes more of it accessible, shrinking only
+ * frees the pages. A read that races with a shrink finds zeroes, not a fault.
  *
- * What has filled up gets large pages (huge.c).
+ * Extents that fill up get huge pages (huge.c).
  *
- * The room is a region, so that an adapter can be told of it, a granule at a time as they are used.
- * It is a memfd, so that another process can go on with it: see weft_backend_inherit(). That has a
- * price: a page that is read before it was written is paid for, too. Nobody can cut the memfd; what
- * is accessible is inside of it, so there is no fault to fear from who else has it.
+ * The room is a region (base/region.h), so that an adapter can register it, a granule at a time as
+ * they are used. It is a memfd, so that a successor can adopt it: see weft_backend_inherit(). That
+ * has a price: a page that is read before it was written is allocated, too. Nobody can truncate the
+ * memfd, and only bytes inside of it are accessible, so the other process cannot cause a fault.
  *
- * What is accessible ends with a whole granule. If it cannot be a region, and beyond it where it
+ * The accessible part ends with a whole granule. If it cannot be a region, and beyond it where it
  * was extended, a transport that needs one copies.
  *
- * Reactors are at the same block at the same time: its guard makes them take turns, so that a block
- * is read and written whole.
+ * Several reactors may use the same block at the same time: its guard makes them take turns, so
+ * that a block is read and written whole.
  *
- * Invariant: base never changes; [base, base + size) is accessible; what lies beyond the size is
- * zeroed again before it comes back. */
+ * Invariant: base never changes; [base, base + size) is accessible; memory beyond the size is
+ * zeroed again before it is used. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,12 +38,12 @@
 #include "base/region.h"
 #include "base/size.h"
 
-/* It may grow this far, or this many times its size at opening, and beyond if nothing else has
- * taken the addresses there. Two thousand such rooms fit the address space; who comes later gets
- * none. */
+/* A namespace may grow this far, or to this many times its first size, and beyond if nothing else
+ * has taken the addresses there. Two thousand such rooms fit the address space; later namespaces
+ * get none. */
 #define ROOM_MIN   (64ULL << 30)
 #define ROOM_TIMES 4
-/* Registered at a time, and then paid for and pinned. */
+/* Registered at a time, and then allocated and pinned. */
 #define GRANULE (1ULL << 20)
 
 struct mem {
@@ -105,7 +105,7 @@ static bool copy_in(struct mem *mem, struct weft_io *io)
 	return true;
 }
 
-/* Whole pages go back to the system, except those that an adapter knows. */
+/* Whole pages are freed, except those that an adapter has registered. */
 static void zero(struct mem *mem, uint64_t from, uint64_t to)
 {
 	uint64_t first = page_up(from), last = page_down(to);
@@ -133,8 +133,8 @@ static bool clear(struct mem *mem, struct weft_io *io)
 	return true;
 }
 
-/* false: others are at the same blocks. There is nothing to flush: nothing here outlives the
- * process, and nobody was told otherwise. */
+/* false: the guard refuses it, others use the same blocks. There is nothing to flush: no data
+ * outlives the process, and no host was told otherwise. */
 static bool try_io(struct mem *mem, struct weft_io *io)
 {
 	if (io->kind == WEFT_IO_READ && !copy_out(mem, io))
@@ -158,7 +158,7 @@ static void at_its_turn(struct weft_task *task)
 	try_again(container_of(task, struct weft_io, turn));
 }
 
-/* While it waits, a clear keeps readers out of its blocks: it does not wait behind others. */
+/* While it waits, a clear keeps readers out of its blocks, so it must not wait behind others. */
 static void come_again(struct weft_task *task)
 {
 	struct weft_io *io = container_of(task, struct weft_io, again.task);
@@ -173,12 +173,12 @@ static void come_again(struct weft_task *task)
 
 enum {
 	LOOKS = 32,
-	LOOK_PRICE = 8 << 10, /* of one, in bytes that are copied */
+	LOOK_PRICE = 8 << 10, /* of one search step, in bytes copied */
 	VECTOR = 512,
 };
 
-/* Not by lseek(), which looks at every page to the end: of some pages only. One that is swapped out
- * ends the data as a hole does; the next look finds that it goes on. */
+/* Not by lseek(), which visits every page to the end: this visits some pages only. A swapped out
+ * page ends the data as a hole does; the next step finds that it goes on. */
 static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 {
 	uint64_t page = page_size(), first = page_down(at), pages = (*end - first - 1) / page + 1;
@@ -202,7 +202,7 @@ static void find_extents(struct weft_io *io)
 	io->done(io, weft_extents_find(io, LOOKS, resident_end));
 }
 
-/* --- the way in ------------------------------------------------------------------------------- */
+/* --- submit ----------------------------------------------------------------------------------- */
 
 static int mem_submit(struct weft_backend *be, struct weft_io *io)
 {
@@ -240,7 +240,7 @@ static uint64_t room_for(uint64_t size)
 	return size * ROOM_TIMES > ROOM_MIN ? size * ROOM_TIMES : ROOM_MIN;
 }
 
-/* Where a large page may begin. */
+/* Aligned to a huge page. */
 static char *reserve_aligned(uint64_t bytes)
 {
 	char *got = reserve(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
@@ -254,7 +254,7 @@ static char *reserve_aligned(uint64_t bytes)
 	return base;
 }
 
-/* With room to grow, or else just enough: then there is something left for the others. */
+/* With room to grow, or else just enough: then other namespaces get some, too. */
 static int reserve_room(struct mem *mem, uint64_t size)
 {
 	mem->reserved = granule_up(room_for(size));
@@ -266,14 +266,14 @@ static int reserve_room(struct mem *mem, uint64_t size)
 	return mem->base ? 0 : -ENOMEM;
 }
 
-/* Beyond the room there may be more, if nothing was put there since. */
+/* More addresses behind the room, if nothing else has them. */
 static int extend_room(struct mem *mem, uint64_t size)
 {
 	uint64_t more = granule_up(size) - mem->reserved;
 	char *end = mem->base + mem->reserved, *got;
 
 	got = reserve(end, more, MAP_FIXED_NOREPLACE);
-	if (got != end) { /* a kernel that does not know the flag takes the address as a hint */
+	if (got != end) { /* a kernel without the flag takes the address as a hint */
 		if (got)
 			munmap(got, more);
 		return -ENOMEM;
@@ -282,7 +282,7 @@ static int extend_room(struct mem *mem, uint64_t size)
 	return 0;
 }
 
-/* What another process made it may be more than we need, and is never cut. */
+/* The old process may have made it larger than we need; it never shrinks. */
 static int make_large_enough(int fd, uint64_t size)
 {
 	struct stat st;
@@ -294,7 +294,7 @@ static int make_large_enough(int fd, uint64_t size)
 	return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
 }
 
-/* A core dump must not hold, and cannot hold, what hosts have stored. */
+/* A core dump must not, and cannot, contain what hosts have stored. */
 static int make_accessible(struct mem *mem, uint64_t size)
 {
 	uint64_t from = mem->accessible, to = granule_up(size);
@@ -317,7 +317,7 @@ static int grow(struct mem *mem, uint64_t size)
 
 	if (rc == 0)
 		rc = make_accessible(mem, size);
-	/* Writes that were under way when it shrank may have come after the pages went. */
+	/* Writes that were under way during a shrink may have come after the pages were freed. */
 	if (rc == 0)
 		zero(mem, mem->be.size, size);
 	return rc;
@@ -387,7 +387,7 @@ static int mem_init(struct mem *mem, const struct weft_spec *spec, struct weft_e
 	return 0;
 }
 
-/* Owns @fd; -1: it gets new memory. */
+/* Owns @fd; -1: new memory. */
 static int mem_new(struct weft_backend **be, const struct weft_spec *spec, int fd,
 		   struct weft_err *err)
 {

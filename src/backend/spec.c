@@ -1,9 +1,11 @@
-/* spec.c - a SPEC, from text and back.
+/* spec.c - SPECs: parse the text that names a backend, and write it back.
  *
  *   TYPE:ARG[,key=value…]        file:/srv/a.img,size=10G,direct,block=4096,nsid=1
  *
- * Keys are a table: a name, who takes it, what is expected, who stores it. Invariant: a parsed
- * spec has a known type, an ARG, and only keys that the type takes, each once. */
+ * Keys are a table: a name, which types take it, what is expected, which function stores it.
+ *
+ * Invariant: a parsed spec has a known type, an ARG, and only keys that the type takes, each
+ * once. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #include "base/cleanup.h"
 #include "base/size.h"
 
-/* A size is also an off_t. */
+/* A size must fit an off_t. */
 #define SIZE_MAX_BYTES ((uint64_t)INT64_MAX)
 
 struct parse {
@@ -27,7 +29,7 @@ struct parse {
 	unsigned seen; /* bit per entry of keys[] */
 };
 
-/* What is quoted is cut, so that a long path leaves room for the reason. */
+/* Cuts what it quotes, so that a long path leaves room for the reason. */
 __attribute__((format(printf, 4, 0))) static int fail_behind(const char *text, struct weft_err *err,
 							     int rc, const char *fmt, va_list ap)
 {
@@ -115,7 +117,7 @@ static bool uuid_char_ok(size_t at, char c)
 	return isxdigit((unsigned char)c);
 }
 
-/* All zeroes is how Identify says that there is none. */
+/* All zeroes means "no UUID" in Identify. */
 static int set_uuid(struct weft_spec *spec, const char *value)
 {
 	const size_t len = sizeof(spec->uuid) - 1;
@@ -280,7 +282,7 @@ static int parse_arg(struct parse *p, const char *arg)
 	return 0;
 }
 
-/* A namespace may still choose the smallest block, so without block= that is what counts. */
+/* A namespace may still choose the smallest block, so that is checked if there is no block=. */
 static int check_size(struct parse *p)
 {
 	uint32_t block = p->spec->block ? p->spec->block : WEFT_BLOCK_MIN;
@@ -330,8 +332,8 @@ int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *e
 
 /* --- back to text ----------------------------------------------------------------------------- */
 
-/* Saved in one working directory, opened again in another: a relative path gets what goes before
- * it, unless a SPEC cannot hold that. */
+/* A SPEC may be saved in one working directory and opened in another: a relative path becomes
+ * absolute, unless a SPEC cannot hold that. */
 static const char *prefix(const struct weft_spec *spec, char *cwd, size_t size)
 {
 	if (spec->ops->arg_is_size || spec->arg[0] == '/' || !getcwd(cwd, size))
@@ -374,7 +376,7 @@ bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b)
 	return a->ops->arg_is_size || !strcmp(path_a, path_b);
 }
 
-/* By what is there, whatever leads to it; a file that is still to be made, by its path. */
+/* By device and inode, whatever path leads to it; a file that does not exist yet, by its path. */
 bool weft_spec_storage(const struct weft_spec *spec, char name[WEFT_STORAGE_MAX])
 {
 	char path[sizeof(spec->arg)];

@@ -1,4 +1,4 @@
-/* types.h - what the types of backend share inside this folder. */
+/* types.h - what the backend types share inside this folder. */
 #ifndef WEFT_BACKEND_TYPES_H
 #define WEFT_BACKEND_TYPES_H
 
@@ -14,14 +14,15 @@ extern const struct weft_backend_ops weft_block_ops;
 /* The type called @name, or NULL. */
 const struct weft_backend_ops *weft_backend_type(const char *name);
 
-/* Fills in what @spec says. @size must suit the block asked for, and that @block_min. */
+/* Fills in what @spec says. @size must be a multiple of the block in @spec, and that of
+ * @block_min. */
 int weft_backend_init(struct weft_backend *be, const struct weft_spec *spec, uint64_t size,
 		      uint32_t block_min, struct weft_err *err);
 void weft_backend_fini(struct weft_backend *be);
 
-/* extents.c: finds what @io, of kind WEFT_IO_EXTENTS, asks for, by the backend's descriptor. It looks
- * for data @looks times at most. @data_end says where, before *@end, the data at @at ends, or that
- * it goes on from there. 0 or -errno. May block as lseek() does. */
+/* extents.c: finds what @io, of kind WEFT_IO_EXTENTS, asks for, by the backend's descriptor, with
+ * at most @looks searches for data. @data_end finds where, before *@end, the data at @at ends, or
+ * that it goes on from there. 0 or -errno. May block as lseek() does. */
 int weft_extents_find(struct weft_io *io, unsigned looks,
 		      int (*data_end)(struct weft_backend *be, uint64_t at, uint64_t *end));
 
@@ -29,7 +30,7 @@ int weft_extents_find(struct weft_io *io, unsigned looks,
 int weft_spec_fail(const struct weft_spec *spec, struct weft_err *err, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* The canonical text of @spec, without what belongs to the namespace; NULL when out of memory. */
+/* The canonical text of @spec, without the namespace's keys; NULL: out of memory. */
 char *weft_spec_text(const struct weft_spec *spec);
 
 #endif

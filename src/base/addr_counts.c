@@ -1,3 +1,4 @@
+/* addr_counts.c - how many (connections, queues …) each peer address has. */
 #include "base/addr_counts.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* addr_counts.h - how many of a kind each peer's address has, for who must choose between them.
+/* addr_counts.h - how many (connections, queues …) each peer address has.
  *
  * Addresses share counters by a keyed hash: a peer cannot choose whom it shares one with. An IPv6
- * address counts by its first 64 bits, as many addresses as one machine can have. */
+ * address counts by its first 64 bits, which one machine may have all addresses of. */
 #ifndef WEFT_BASE_ADDR_COUNTS_H
 #define WEFT_BASE_ADDR_COUNTS_H
 
@@ -16,10 +16,10 @@ struct weft_addr_counts {
 };
 
 void weft_addr_counts_init(struct weft_addr_counts *counts);
-/* Which one is that of @addr. */
+/* The index of @addr's counter. */
 unsigned weft_addr_index(const struct weft_addr_counts *counts,
 			 const struct sockaddr_storage *addr);
-/* The counter of @addr: the caller's to change. */
+/* The counter of @addr, which the caller may change. */
 uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr);
 uint32_t weft_addr_counts_most(const struct weft_addr_counts *counts);
 

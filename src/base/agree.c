@@ -1,20 +1,19 @@
-/* agree.c - several who have a file open say the same number of something, or learn that they do
- * not.
+/* agree.c - all processes that have a file open must hold the same value for it: an OFD lock on the
+ * byte that stands for the value.
  *
  *   from ─────────── from + as ─────────────────── from + count
  *        nobody          │           nobody
  *                  shared, of all
  *
- * It is a lock of the open file description on the byte that stands for the number: it ends with
- * who says it, however that comes, and reaches as far as the file's locks do. First ours, then a
- * look at the others: of two who do not agree, one at least sees it. */
+ * The lock ends with its process, in whatever way, and is seen wherever the file's locks are. We
+ * lock our own byte first and then test the others, so of two that differ at least one notices. */
 #include "base/agree.h"
 
 #include <errno.h>
 
 #include "base/ofd.h"
 
-/* No bytes would be all that follow. */
+/* A length of 0 would mean all bytes that follow. */
 static int find_held(int fd, off_t start, uint64_t len, off_t *at)
 {
 	return len ? weft_ofd_held(fd, F_WRLCK, start, (off_t)len, at) : 0;

@@ -1,19 +1,21 @@
-/* agree.h - several who have a file open say the same number of something, or learn that they do
- * not. */
+/* agree.h - all processes that have a file open must hold the same value for it.
+ *
+ * Each holds a shared lock on one byte, the one that stands for its value. A lock on another byte
+ * of the range means that somebody holds a different value. */
 #ifndef WEFT_BASE_AGREE_H
 #define WEFT_BASE_AGREE_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Far behind the data, where the bytes stand for the numbers that can be said. */
+/* A range far behind the data, with a byte for each possible value. */
 struct weft_agree {
 	off_t from;
 	uint64_t count;
 };
 
-/* Says @as, below at->count, as long as @fd is open. -ENOTUNIQ: another says @other, and we say
- * nothing. */
+/* Holds the value @as, below at->count, until @fd is closed. -ENOTUNIQ: another process holds
+ * @other, and we hold nothing. */
 int weft_agree(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other);
 void weft_agree_end(int fd, const struct weft_agree *at);
 

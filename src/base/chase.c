@@ -1,11 +1,12 @@
-/* chase.c - a path is followed name by name, as the kernel does.
+/* chase.c - follow a path name by name, as the kernel does, and check who owns each step.
  *
  *   /srv/link/a      /srv is a folder ─▶ link is a link ─▶ what it says, then a ─▶ …
  *                          └────────────────┴── each is judged by the folder that it was found in
  *
- * Each name is opened (O_PATH) in the descriptor of its folder, and what was opened is judged. So a
- * neighbour who renames a folder of ours, and leads elsewhere under its old name, changes nothing:
- * the walk goes on in the folder that it has, and so does all that is done at its end.
+ * Each name is opened (O_PATH) in the descriptor of its folder, and what was opened is judged. If
+ * another user renames a folder of ours and puts something else under its old name, nothing
+ * changes: the walk goes on in the folder that it has open, and so does everything that is done at
+ * its end.
  *
  * Invariant: no path is given to the kernel, only single names. */
 #include "base/chase.h"
@@ -24,11 +25,11 @@
 enum { LINKS_MAX = 40 }; /* as the kernel's */
 
 struct walk {
-	struct weft_chased *at; /* how far it has come */
+	struct weft_chased *at; /* how far the walk has come */
 	const char *named;      /* by the user */
-	char rest[PATH_MAX];    /* what is to be followed from there */
+	char rest[PATH_MAX];    /* what is left to follow */
 	char cwd[PATH_MAX];     /* the working directory, of a relative path */
-	bool from_cwd;          /* it began there; false: at the root */
+	bool from_cwd;          /* the walk began there; false: at the root */
 	unsigned links;
 	struct weft_err *err;
 };
@@ -78,7 +79,7 @@ static int judge(const struct walk *walk, const char *path, const struct stat *s
 
 /* --- one name --------------------------------------------------------------------------------- */
 
-/* The first name of the rest is cut off it. "": there is none. */
+/* Cuts the first name off the rest. "": there is none. */
 static void next_name(struct walk *walk, char name[PATH_MAX])
 {
 	char *from = walk->rest + strspn(walk->rest, "/");
@@ -89,7 +90,7 @@ static void next_name(struct walk *walk, char name[PATH_MAX])
 	memmove(walk->rest, from + length, strlen(from + length) + 1);
 }
 
-/* Takes @fd, which is in @folder or in none, -1. */
+/* Takes @fd, which is in @folder or in no folder (-1). */
 static int stand_at(struct walk *walk, int folder, int fd)
 {
 	struct weft_chased *at = walk->at;
@@ -135,7 +136,7 @@ static int put_before_rest(struct walk *walk, const char *text)
 	return snprintf(walk->rest, PATH_MAX, "%s%s", text, rest) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* What @path has after @folder; NULL: it is not below it. */
+/* The part of @path below @folder; NULL: it is not below it. */
 static const char *below(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
@@ -144,9 +145,9 @@ static const char *below(const char *path, const char *folder)
 	return !strncmp(path, folder, length) && strchr("/", path[length]) ? path + length : NULL;
 }
 
-/* From the beginning again, and judged again: ".." of a folder that was moved meanwhile is wherever
- * the one who has moved it likes. What is above the working directory is below the root. The path
- * does not tell what is above the folder that a link of /proc leads to. */
+/* Starts again from the beginning, and judges again: ".." of a folder that was moved meanwhile is
+ * wherever its owner moved it. What is above the working directory is below the root. The path does
+ * not say what is above the folder that a magic link leads to. */
 static int go_up(struct walk *walk)
 {
 	char folder[PATH_MAX];
@@ -167,7 +168,7 @@ static int go_up(struct walk *walk)
 	return down ? go_to_cwd(walk) : go_to_root(walk);
 }
 
-/* As a folder first: that mounts what is mounted when it is needed. */
+/* As a folder first: that triggers an automount. */
 static int open_name(int folder, const char *name)
 {
 	int fd = openat(folder, name, O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC);
@@ -189,7 +190,7 @@ static int go_down(struct walk *walk, const char *name)
 	return stand_at(walk, at->fd, open_name(at->fd, name));
 }
 
-/* Links of /proc do not say where they lead to; nobody but the kernel puts them there. */
+/* Magic links of /proc do not say where they lead to; only the kernel makes them. */
 static bool is_of_kernel(int fd)
 {
 	struct statfs fs;
@@ -249,7 +250,7 @@ static int step(struct walk *walk, const char *name)
 	return rc == 0 && S_ISLNK(walk->at->st.st_mode) ? follow_link(walk) : rc;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the walk --------------------------------------------------------------------------------- */
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -267,8 +268,8 @@ static bool climb(int *fd, struct stat *st)
 	return up >= 0 && fstat(up, st) == 0 && !is_same(st, &was);
 }
 
-/* The folders that the working directory is in count, too, as far up as this user may go. They are
- * found by "..", not by their names: a user may work in a folder that he cannot reach by a path. */
+/* The folders above the working directory count, too, as far up as this user may go. They are found
+ * by "..", not by name: a user may work in a folder that no path of his reaches. */
 static int judge_cwd(const struct walk *walk)
 {
 	_cleanup_(weft_closep) int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -361,9 +362,9 @@ void weft_chased_close(struct weft_chased *chased)
 	chased->path[0] = '\0';
 }
 
-/* --- what is done there ----------------------------------------------------------------------- */
+/* --- operations on what was found ------------------------------------------------------------- */
 
-/* Of a file, no open waits: who does has been given a FIFO in its place. */
+/* Opening a file never blocks: a FIFO may have been put in its place. */
 static int how_to_open(const struct weft_chased *chased)
 {
 	return (chased->of_kernel ? 0 : O_NOFOLLOW) |
@@ -444,7 +445,7 @@ int weft_chased_sync(const struct weft_chased *chased)
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
 }
 
-/* The kernel has neither bindat() nor connectat(): where a neighbour could change the path, a link of
+/* The kernel has neither bindat() nor connectat(): if another user could change the path, a link of
  * /proc leads to the folder. */
 int weft_chased_addr(const struct weft_chased *chased, struct sockaddr_un *addr)
 {

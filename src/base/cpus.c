@@ -1,3 +1,4 @@
+/* cpus.c - sets of CPUs as people write them: 0-3,5. */
 #include "base/cpus.h"
 
 #include <ctype.h>

@@ -7,9 +7,9 @@
 
 #include "base/err.h"
 
-/* -EINVAL, with a sentence: it is no list. */
+/* -EINVAL, with a sentence: @text is not a list of CPUs. */
 int weft_cpus_parse(const char *text, cpu_set_t *cpus, struct weft_err *err);
-/* … or it has a CPU that this thread may not use. */
+/* The same; -EINVAL, too, if the list has a CPU that this thread may not use. */
 int weft_cpus_parse_usable(const char *text, cpu_set_t *cpus, struct weft_err *err);
 void weft_cpus_format(const cpu_set_t *cpus, char *text, size_t size);
 

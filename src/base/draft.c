@@ -1,14 +1,15 @@
-/* draft.c - a new file is written as FILE.part, and renamed when it is complete (draft.h).
+/* draft.c - a draft: a new file is written as FILE.part, and renamed when it is complete and
+ * durable (draft.h).
  *
- * A process that is killed leaves its FILE.part behind, and the next one must know it from a file
- * that a user happens to call so. Therefore a draft has a mark from the moment it is made until it
- * is complete: the sticky bit. That bit means nothing on a regular file, every file system that
- * keeps modes keeps it, and nobody sets it by chance. Where modes are not kept, no FILE.part is
- * taken for a draft, and none is removed.
+ * A process that is killed leaves its FILE.part behind, and the next one must tell it from a file
+ * that a user happens to call so. Therefore a draft has a mark from its creation until it is
+ * complete: the sticky bit. That bit means nothing on a regular file, every file system that keeps
+ * modes keeps it, and nobody sets it by chance. Where modes are not kept, no FILE.part is taken for
+ * a draft, and none is removed.
  *
  * The user knows only FILE, so errors name FILE, unless FILE.part itself is in the way.
  *
- * Invariant: a process writes only to a draft that it has made itself, and holds its lock. */
+ * Invariant: a process writes only to a draft that it has created itself, and holds its lock. */
 #include "base/draft.h"
 
 #include <errno.h>
@@ -51,8 +52,8 @@ int weft_draft_place(struct weft_draft *draft, const char *path, bool replace, s
 	return rc;
 }
 
-/* The umask can only be read by setting it; a file that another thread makes just then gets less
- * than it should. */
+/* The umask can only be read by setting it; a file that another thread creates at that moment gets
+ * fewer permissions than it should. */
 void weft_draft_set_mode(struct weft_draft *draft, mode_t mode)
 {
 	mode_t mask = umask(077);
@@ -67,7 +68,7 @@ static int look_at(const struct weft_draft *draft, const char *name, struct stat
 	return fstatat(draft->at.folder, name, st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- create ----------------------------------------------------------------------------------- */
 
 /* Between open and lock another process may have removed it, or completed it. */
 static bool is_still(const struct weft_draft *draft, int fd, const char *name)
@@ -97,7 +98,8 @@ static bool is_ours(const struct weft_draft *draft, const struct stat *st)
 	       (st->st_mode & 07777) == (MARK | OWNER_ONLY);
 }
 
-/* A draft that was left is removed and made anew, not written to: another process may have it open. */
+/* Removes a draft that was left and creates a new one: another process may have the old one
+ * open. */
 static int remove_left(const struct weft_draft *draft, const char *name, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = -1;
@@ -158,10 +160,10 @@ int weft_draft_make(struct weft_draft *draft, struct weft_err *err)
 	return take_fd(&fd);
 }
 
-/* --- completing ------------------------------------------------------------------------------- */
+/* --- complete --------------------------------------------------------------------------------- */
 
-/* The group bits of a file with an access control list are the list's mask: what its group may do is in
- * the list. */
+/* The group bits of a file with an access control list are the list's mask: the permissions of its
+ * group are in the list. */
 static bool has_acl(const struct weft_draft *draft)
 {
 	char path[PATH_MAX];
@@ -170,7 +172,7 @@ static bool has_acl(const struct weft_draft *draft)
 	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
-/* The mode of the file that is replaced was for that file's group, and is for no other. */
+/* The mode of the replaced file was meant for that file's group, and not for another. */
 static void keep_group(struct weft_draft *draft, int fd)
 {
 	if (!draft->at.there)
@@ -194,8 +196,8 @@ static bool has_no_links(int error)
 	return error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
 }
 
-/* Cannot promise that nothing is replaced: another process may make FILE between the look and the
- * rename. The file system has no call that would keep it; a finished copy is worth that risk. */
+/* Another process may create FILE between the check and the rename, and would lose it. The file
+ * system has no call that prevents it; a complete copy is worth that risk. */
 static int rename_if_free(const struct weft_draft *draft)
 {
 	struct stat st;
@@ -207,9 +209,9 @@ static int rename_if_free(const struct weft_draft *draft)
 	return renameat(draft->at.folder, draft->name, draft->at.folder, draft->at.name);
 }
 
-/* A file that another process made meanwhile is not replaced, unless the caller asked for that. A
- * few file systems cannot rename that way, but make a second name only where there is none; some
- * of them have no second names either. */
+/* A file that another process created meanwhile is not replaced, unless the caller asked for that.
+ * A few file systems cannot rename that way, but can link only if the name is free; some of them
+ * have no links either. */
 static int put_in_place(const struct weft_draft *draft)
 {
 	unsigned flags = draft->replaces ? 0 : RENAME_NOREPLACE;

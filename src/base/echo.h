@@ -1,7 +1,8 @@
-/* echo.h - a signal to stop and its echo: two that come within a second are one.
+/* echo.h - debounce stop signals: two that come within a second count as one.
  *
- * timeout(1) sends its signal to its child and to the group that the child is in, a terminal's end
- * brings SIGHUP and then SIGTERM. The second signal that means "do not wait" comes from a person. */
+ * timeout(1) sends its signal to its child and to the child's process group; the end of a terminal
+ * brings SIGHUP and then SIGTERM. A second signal that means "do not wait" comes from a person,
+ * later. */
 #ifndef WEFT_BASE_ECHO_H
 #define WEFT_BASE_ECHO_H
 
@@ -12,11 +13,11 @@
 
 #define WEFT_ECHO_NS UINT64_C(1000000000)
 
-/* Of the last signal that counted; 0: none has. */
+/* The time of the last signal that counted; 0: none has. */
 typedef _Atomic uint64_t weft_echo;
 
-/* Whether a signal at @now_ns, of a clock that does not jump, is the echo of the one before it. Also
- * for signal handlers. */
+/* Whether a signal at @now_ns (CLOCK_MONOTONIC) is an echo of the one before it. Also for signal
+ * handlers. */
 static inline bool weft_is_echo(weft_echo *last, uint64_t now_ns)
 {
 	uint64_t before = atomic_load(last);

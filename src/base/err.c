@@ -1,3 +1,4 @@
+/* err.c - the first cause of a failure, kept as a sentence. */
 #include "base/err.h"
 
 #include <stdarg.h>

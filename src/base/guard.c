@@ -1,15 +1,15 @@
-/* guard.c - a word for each stripe of memory: how many read there, whether one writes, whether one
- * wants to.
+/* guard.c - the guard: a readers-writer try-lock over memory. A word per stripe: reader count, a
+ * writer bit, a bit for a writer that waits.
  *
  *   offset ─▶ stripe ─▶ word:  [ WRITES │ WANTED │ readers ]      far apart, stripes share a word
  *
  * A word costs a reader two atomic operations; stripes are larger than a block, so that a large
- * transfer has few of them. A writer that is refused marks its words as wanted: readers that come
- * later are refused, those inside leave, and the writer is in the next time or the time after. It
- * wins the words that it marked, and with that the mark is gone, so readers are in next: neither
- * side can keep the other out.
+ * transfer has few of them. A refused writer marks its words as wanted: new readers are refused,
+ * those inside leave, and the writer gets in at its next try or the one after. With its success the
+ * mark is gone, so readers are next: neither side can starve the other.
  *
- * Invariant: WRITES is set in a word without readers; WANTED only while its writer will come again. */
+ * Invariant: WRITES is set in a word without readers; WANTED only while its writer will try
+ * again. */
 #include "base/guard.h"
 
 #include <assert.h>
@@ -141,7 +141,7 @@ static void give_words(struct weft_guard *guard, struct words w)
 	}
 }
 
-/* All of them, or a writer of many words would never find them free at the same time. */
+/* Marks all words, or a writer of many words would never find them free at the same time. */
 static void mark_wanted(struct weft_guard *guard, struct words w)
 {
 	for (size_t i = 0; i < w.count; i++)

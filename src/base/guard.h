@@ -1,32 +1,33 @@
-/* guard.h - memory whose blocks several threads read and write: a block is read whole, and written
- * whole.
+/* guard.h - the guard: readers-writer locks over the blocks of a memory namespace. A block is read
+ * whole and written whole.
  *
  *   share ─▶ read ─▶ unshare         any number of readers, or
  *   take ──▶ write ─▶ give           one writer
  *
- * Nobody waits inside: who is refused does something else and asks again in a later turn. Whoever
- * got in leaves without waiting for anybody, so all who ask get in. */
+ * Nothing here waits. A caller that is refused tries again in a later turn of its reactor. A
+ * refused writer keeps new readers out, so that it cannot starve; a holder never waits for another
+ * lock, so there is no deadlock. */
 #ifndef WEFT_BASE_GUARD_H
 #define WEFT_BASE_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WEFT_BLOCK_MAX 4096u /* the largest that is kept whole; blocks are aligned to their size */
+#define WEFT_BLOCK_MAX 4096u /* the largest that is read whole; blocks are aligned to their size */
 
 struct weft_guard;
 
 /* Of memory that begins at @base, aligned to WEFT_BLOCK_MAX. */
 int weft_guard_create(struct weft_guard **guard, const void *base);
-void weft_guard_destroy(struct weft_guard *guard); /* NULL is none */
+void weft_guard_destroy(struct weft_guard *guard); /* NULL is allowed */
 
-/* All of [@at, @at + @len), or nothing. */
+/* Locks all of [@at, @at + @len), or nothing. */
 bool weft_guard_share(struct weft_guard *guard, const void *at, size_t len);
 void weft_guard_unshare(struct weft_guard *guard, const void *at, size_t len);
-/* A writer there was refused, and will come again. */
+/* A writer was refused there, and will try again. */
 bool weft_guard_wanted(struct weft_guard *guard, const void *at, size_t len);
-/* Refused, it keeps new readers out until it, or another writer there, has been let in: the caller
- * must ask again. */
+/* If refused, new readers are kept out until a writer was let in there: the caller must try
+ * again. */
 bool weft_guard_take(struct weft_guard *guard, const void *at, size_t len);
 void weft_guard_give(struct weft_guard *guard, const void *at, size_t len);
 

@@ -1,3 +1,4 @@
+/* heap.c - an intrusive pairing heap. */
 #include "base/heap.h"
 
 #include <assert.h>

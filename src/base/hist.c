@@ -1,3 +1,4 @@
+/* hist.c - a histogram of times with fixed memory. */
 #include "base/hist.h"
 
 #include <math.h>

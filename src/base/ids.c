@@ -1,6 +1,6 @@
-/* ids.c - what is found by a number that a peer chose.
+/* ids.c - a hash table for 32-bit ids that a peer chose.
  *
- * Invariant: there are as many chains as things in them, unless there was no memory for more. */
+ * Invariant: there are as many chains as entries, unless there was no memory for more. */
 #include "base/ids.h"
 
 #include <assert.h>

@@ -1,13 +1,11 @@
-/* ids.h - what is found by a number that a peer chose.
- *
- * A hash that grows with what is in it. Its key is random: a peer cannot choose numbers that all
- * meet in one chain. */
+/* ids.h - a hash table for 32-bit ids that a peer chose. It grows with its contents; its key is
+ * random, so a peer cannot choose ids that collide. */
 #ifndef WEFT_BASE_IDS_H
 #define WEFT_BASE_IDS_H
 
 #include <stdint.h>
 
-/* Embedded in what is found. */
+/* Embedded in the entry. */
 struct weft_id {
 	struct weft_id *next; /* in its chain */
 	uint32_t id;
@@ -21,10 +19,10 @@ struct weft_ids {
 };
 
 void weft_ids_init(struct weft_ids *ids);
-/* What is still in it is the caller's. */
+/* The caller frees entries that are still in it. */
 void weft_ids_free(struct weft_ids *ids);
 
-/* No other has this @number. -ENOMEM: it is not in it. */
+/* @number must not be in the table. -ENOMEM: it was not added. */
 int weft_ids_add(struct weft_ids *ids, struct weft_id *id, uint32_t number);
 /* NULL: there is none. */
 struct weft_id *weft_ids_find(const struct weft_ids *ids, uint32_t number);

@@ -3,7 +3,7 @@
 #define WEFT_BASE_ITEMS_H
 
 struct weft_items {
-	void *at; /* NULL: there is none, which may mean something else than an empty one */
+	void *at; /* NULL: no array, which may mean something else than an empty one */
 	unsigned count;
 };
 

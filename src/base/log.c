@@ -1,3 +1,4 @@
+/* log.c - the log: one line per event, to standard error, a file or the journal. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -29,12 +30,12 @@ void weft_log_set_level(enum weft_log_level level)
 	level_max = level;
 }
 
-/* --- where to --------------------------------------------------------------------------------- */
+/* --- destination ------------------------------------------------------------------------------ */
 
 enum style {
 	UNKNOWN,
-	CLOCK,   /* people who look on know which day it is */
-	DATE,    /* people who look later do not */
+	CLOCK,   /* for a terminal: the time of day */
+	DATE,    /* for a file: date and time */
 	JOURNAL, /* has its own clock, and reads the level from "<N>" */
 };
 
@@ -42,7 +43,8 @@ static int log_fd = STDERR_FILENO;
 static char *log_path; /* of @log_fd; NULL: it is standard error */
 static _Atomic enum style log_style;
 
-/* systemd tells which device and inode are its journal's: standard error may be another thing. */
+/* systemd says which device and inode are its journal's: standard error may have been
+ * redirected. */
 static bool is_journal(int fd)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -64,7 +66,7 @@ static enum style choose_style(void)
 	return style;
 }
 
-/* As it is in the background: what others print there is in the log, too. */
+/* In the background standard error is the log file, too, for what others print. */
 static bool stderr_is_log(void)
 {
 	struct stat a, b;
@@ -81,7 +83,7 @@ int weft_log_reopen(struct weft_err *err)
 		return take_fd(&fd);
 	if (stderr_is_log())
 		dup2(fd, STDERR_FILENO);
-	/* At once, for the threads that write at this moment. */
+	/* Atomic for threads that write at this moment. */
 	if (dup3(fd, log_fd, O_CLOEXEC) < 0)
 		return weft_fail(err, -errno, "%s: %s", log_path, strerror(errno));
 	return 0;
@@ -129,7 +131,8 @@ static int write_prefix(char *line, size_t size, enum weft_log_level level)
 				 now.tv_nsec / 1000000, names[level]);
 }
 
-/* Whatever a peer calls itself: a line is a line, and says what it seems to say. */
+/* Peers choose their names, so the text is escaped: it cannot add a line or look like another
+ * one. */
 static void write_line(int fd, enum weft_log_level level, const char *fmt, va_list ap)
 {
 	char text[1024], line[1200];
@@ -168,7 +171,7 @@ void weft_fatal(const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- lines without end ------------------------------------------------------------------------ */
+/* --- rate limits ------------------------------------------------------------------------------ */
 
 enum { LINES_PER_S = 20 };
 

@@ -11,18 +11,18 @@ void weft_log_set_level(enum weft_log_level level);
 
 /* Lines go to the end of the file @path instead of standard error. Before threads start. */
 int weft_log_to(const char *path, struct weft_err *err);
-/* The file of that name is another one now. After weft_log_to(). */
+/* The file was renamed: opens a new one of that name. After weft_log_to(). */
 int weft_log_reopen(struct weft_err *err);
 int weft_log_fd(void);
 
 void weft_log(enum weft_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* An error that the process ends with: also on standard error, whose last line says why. */
+/* An error that ends the process: also on standard error, whose last line says why. */
 void weft_fatal(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* For what may happen any number of times: a few lines a second, then only how many more. Each of
- * these has its own share: peers cannot hide what storage does. */
+/* Rate limited: some lines per second each, then only a count of what was suppressed. Peers and
+ * storage have limits of their own: a peer cannot hide what storage reports. */
 void weft_peer_log(enum weft_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void weft_storage_log(enum weft_log_level level, const char *fmt, ...)

@@ -1,3 +1,4 @@
+/* nearest.c - "did you mean …?": the known word nearest to a mistyped one. */
 #include "base/nearest.h"
 
 #include <stddef.h>
@@ -40,7 +41,7 @@ const char *weft_nearest(const char *word, const char *const *names)
 	if (strlen(word) > WORD_MAX)
 		return NULL;
 	if (strlen(word) < best)
-		best = (unsigned)strlen(word); /* something of it must be right */
+		best = (unsigned)strlen(word); /* at least one character must be right */
 	for (; *names; names++) {
 		d = strlen(*names) > WORD_MAX ? best : distance(word, *names);
 		if (d < best) {

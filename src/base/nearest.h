@@ -1,8 +1,8 @@
-/* nearest.h - what somebody meant who typed something else. */
+/* nearest.h - "did you mean …?": the known word nearest to a mistyped one. */
 #ifndef WEFT_BASE_NEAREST_H
 #define WEFT_BASE_NEAREST_H
 
-/* The name in @names, NULL at the end, that somebody who typed @word meant; NULL: none is near. */
+/* The name in @names, NULL at the end, that is nearest to @word; NULL: none is near. */
 const char *weft_nearest(const char *word, const char *const *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* ofd.c - locks of an open file description. */
+/* ofd.c - OFD locks: byte-range locks of an open file description. */
 #include "base/ofd.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* pool.c - a bounded set of equal, page-aligned buffers. */
 #include "base/pool.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@ void *weft_pages_alloc(size_t size)
 
 	if (pages == MAP_FAILED)
 		return NULL;
-	/* A huge page would be paid whole for its first byte. */
+	/* A huge page would be allocated whole for its first byte. */
 	madvise(pages, size, MADV_NOHUGEPAGE);
 	return pages;
 }

@@ -1,15 +1,17 @@
 /* pool.h - a bounded set of equal, page-aligned buffers, used by one thread.
  *
- *   take ──▶ buffer, or NULL and the caller waits in line
+ *   take ──▶ buffer, or NULL and the caller waits
  *   give ──▶ on top of the free stack; if somebody waits, the owner is woken
- *   serve ─▶ who waits gets what is free: one of each line in turn
+ *   serve ─▶ waiters get free buffers: one waiter of each line in turn
  *
- * Memory is reserved at once and paid when touched; the stack is last in, first out, so a quiet
- * pool stays in the cache and mostly unpaid. Giving never runs a waiter: who gives a buffer back
- * may be deep inside something, and the waiter may give one back itself.
+ * Memory is reserved at once and allocated when touched; the stack is last in, first out, so a
+ * quiet pool stays in the cache and mostly unallocated. Giving never runs a waiter: the caller may
+ * be deep inside something, and the waiter may give a buffer back itself.
  *
- * Those who count as one wait in one line, and lines take turns (base/turns.h). Invariant: within a
- * line nobody overtakes, and nobody takes a buffer while others wait for one. */
+ * Waiters of one tenant wait in one line, and lines take turns (fair queueing, base/turns.h).
+ *
+ * Invariant: within a line nobody overtakes, and nobody takes a buffer while others wait for
+ * one. */
 #ifndef WEFT_BASE_POOL_H
 #define WEFT_BASE_POOL_H
 
@@ -23,8 +25,8 @@ struct weft_pool {
 	uint32_t *free; /* stack of indices never or no longer in use */
 	uint32_t nfree, count;
 	uint32_t size;
-	struct weft_list lines;     /* that somebody waits in */
-	struct weft_turns_line own; /* of those who have none */
+	struct weft_list lines;     /* in which somebody waits */
+	struct weft_turns_line own; /* of waiters without one */
 	void (*woken)(void *arg);   /* call weft_pool_serve() soon */
 	void *woken_arg;
 };
@@ -41,22 +43,22 @@ void weft_pool_destroy(struct weft_pool *pool);
 
 /* NULL when none is free, or when others wait already. */
 void *weft_pool_take(struct weft_pool *pool);
-/* In @line, whose owner keeps it for this pool alone and in place while somebody waits in it; NULL: in
- * one line with all others that have none. */
+/* Waits in @line, which is for this pool alone and must not move while somebody waits in it; NULL:
+ * in one line with all others that have none. */
 void weft_pool_wait(struct weft_pool *pool, struct weft_turns_line *line,
 		    struct weft_pool_waiter *waiter);
-/* It does not wait any more; one that does not, and whose link says so, is left as it is. */
+/* Stops waiting; does nothing if @waiter does not wait. */
 void weft_pool_unwait(struct weft_pool_waiter *waiter);
 void weft_pool_give(struct weft_pool *pool, void *buf);
 void weft_pool_serve(struct weft_pool *pool);
 
-/* Somebody waits. */
+/* Does anybody wait? */
 static inline bool weft_pool_wanted(const struct weft_pool *pool)
 {
 	return !weft_list_empty(&pool->lines);
 }
 
-/* Anonymous memory, page aligned, zeroed, paid when touched. NULL on failure. */
+/* Anonymous memory, page aligned, zeroed, allocated when touched. NULL on failure. */
 void *weft_pages_alloc(size_t size);
 void weft_pages_free(void *pages, size_t size);
 

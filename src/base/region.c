@@ -1,7 +1,8 @@
-/* region.c - the registry: regions in the order of their addresses, and copies of that order.
+/* region.c - the registry of regions: a list sorted by address, of which threads have copies.
  *
- * A region that goes and an owner that goes both undo ties, without the lock, perhaps at once. Each
- * takes what it finds, and then waits for what the other has in hand: after it nothing is tied. */
+ * The removal of a region and that of an owner both undo registrations (ties), without the lock,
+ * perhaps at the same time. Each takes the ties that it finds, and then waits for those that the
+ * other one is undoing: when it returns no tie is left. */
 #include "base/region_internal.h"
 
 #include <assert.h>
@@ -15,9 +16,9 @@
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t untied = PTHREAD_COND_INITIALIZER;
-static struct weft_region_view all; /* under the lock; what the others are copies of */
-static unsigned leaving;            /* regions that are off @all, not all of their ties undone */
-static _Atomic uint64_t generation; /* of @all; moves under the lock */
+static struct weft_region_view all; /* under the lock; the others are copies of it */
+static unsigned leaving; /* regions that are off @all and whose ties are not all undone */
+static _Atomic uint64_t generation; /* of @all; changes under the lock */
 atomic_uint weft_region_dmabufs;
 
 static void regions_lock(void)
@@ -54,7 +55,7 @@ int weft_view_refresh(struct weft_region_view *view)
 	return rc;
 }
 
-/* --- coming and going ------------------------------------------------------------------------- */
+/* --- add and remove --------------------------------------------------------------------------- */
 
 static void region_free(struct weft_region *region)
 {
@@ -109,7 +110,7 @@ static int insert(struct weft_region *region)
 	return 0;
 }
 
-/* On 0 @region is the registry's. */
+/* On 0 the registry owns @region. */
 static int publish(struct weft_region *region, struct weft_err *err)
 {
 	bool dmabuf = region->kind == WEFT_REGION_DMABUF;
@@ -221,7 +222,7 @@ struct weft_region *weft_region_at(const void *base)
 	return region;
 }
 
-/* The owner's tie to the first region that ends behind *@from, which moves on. NULL: no more. */
+/* The owner's tie to the first region that ends behind *@from, which advances. NULL: no more. */
 static struct weft_region_tie *next_tie(const void *owner, const char **from,
 					struct weft_region **region)
 {

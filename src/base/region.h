@@ -1,24 +1,22 @@
-/* region.h - memory that adapters may be told about: which there is, who has told whom.
+/* region.h - the process-wide registry of memory (regions) that RDMA adapters may register.
  *
- *   declared ─▶ find ─▶ tied: an adapter knows it ─▶ … ─▶ removed: every tie undone
+ *   add ─▶ find ─▶ tied: registered with an adapter ─▶ … ─▶ remove: every tie is undone
  *
- * One registry for the process. Who owns long-lived memory declares it here; a transport that has
- * to tell its adapter about memory before using it looks here, does that once, and leaves a tie so
- * that it hears when the memory goes. What a tie holds is the transport's affair: nothing here
- * knows of adapters.
+ * The owner of long-lived memory adds it here. A transport finds the region of a buffer, registers
+ * it with its adapter once, and attaches a tie to the region, so that it is called when the region
+ * goes. Nothing here knows verbs: what a tie holds belongs to the transport.
  *
- * Looking is for many threads and takes no lock: each has a view of its own, a sorted copy, taken
- * again when the registry's generation has moved. A view reads nothing of a region but its pointer,
- * so that a region may go while others are looked for.
+ * Lookups come from many threads and take no lock: each thread has a view, a sorted copy that it
+ * refreshes when the registry's generation has changed. A lookup reads only the copy, never the
+ * region itself, so a region may go meanwhile.
  *
- * An adapter keeps the pages that it was told about. Were they dropped from the mapping, it would
- * go on reading and writing the old ones: wrong data, and nobody notices. So a granule is pinned
- * before it is told about, and who gives pages back does it with weft_region_clear(), which leaves
- * pinned ones in place.
+ * An adapter keeps the pages that it has registered. If they were dropped from the mapping, it
+ * would go on reading and writing the old ones: wrong data, and nobody notices. So a granule is
+ * pinned before it is registered, and memory is given back with weft_region_clear(), which leaves
+ * pinned pages in place.
  *
- * Locks: the registry's, then a region's. To undo a tie may take long (an adapter forgets gigabytes
- * a granule at a time), so no lock is held then: who waits for one meanwhile is a reactor with I/O
- * of its own. */
+ * Locks: the registry's, then a region's. Undoing a tie may take long (an adapter deregisters
+ * gigabytes a granule at a time), so no lock is held then: a reactor with I/O might wait for it. */
 #ifndef WEFT_BASE_REGION_H
 #define WEFT_BASE_REGION_H
 
@@ -31,7 +29,7 @@
 
 enum weft_region_kind {
 	WEFT_REGION_PLAIN,
-	WEFT_REGION_DMABUF, /* a device's memory: not for the CPU to touch */
+	WEFT_REGION_DMABUF, /* a device's memory: the CPU must not touch it */
 };
 
 struct weft_region {
@@ -40,16 +38,17 @@ struct weft_region {
 	enum weft_region_kind kind;
 	int fd; /* DMABUF: its own descriptor, and where in it @base is */
 	uint64_t fd_offset;
-	size_t granule; /* how much of it is tied at a time, from @base on: a power of two, or all */
-	bool sink;      /* peers' data is placed here; set before it is first looked for */
-	const void *declarer; /* the declarer's mark; base does not look */
+	/* How much is tied at a time, from @base on: a power of two, or all. */
+	size_t granule;
+	bool sink;            /* peers' data is placed here; set before the first lookup */
+	const void *declarer; /* the declarer's mark; not used here */
 
-	unsigned untying; /* ties that are off the list and not undone yet; the registry's lock */
+	unsigned untying; /* ties off the list that are not undone yet; the registry's lock */
 
 	pthread_mutex_t lock;      /* for what follows */
 	struct weft_list attached; /* struct weft_region_tie */
-	size_t pinned;             /* granules that are */
-	uint16_t *pins;            /* of each granule: how often */
+	size_t pinned;             /* how many granules are pinned */
+	uint16_t *pins;            /* of each granule: how often it is pinned */
 };
 
 static inline size_t weft_region_granules(const struct weft_region *region)
@@ -60,24 +59,24 @@ static inline size_t weft_region_granules(const struct weft_region *region)
 struct weft_region_tie {
 	struct weft_list link;
 	void *owner;
-	/* It is off the list, and nothing of @region is in use: forget it, unpin what you pinned,
-	 * free yourself. Runs under no lock. */
+	/* The tie is off the list, and nothing of @region is in use: deregister, unpin, free the
+	 * tie. Runs under no lock. */
 	void (*untie)(struct weft_region_tie *tie, struct weft_region *region);
 };
 
-/* @granule 0: all of it. -EEXIST: some of it is declared already. */
+/* @granule 0: all of it. -EEXIST: some of it was added already. */
 int weft_region_add(struct weft_region **out, void *base, size_t size, size_t granule,
 		    struct weft_err *err);
-/* @base is an address that means the buffer's byte @offset. Keeps a descriptor of its own. */
+/* @base is the address of the buffer's byte @offset. Keeps a descriptor of its own. */
 int weft_region_add_dmabuf(struct weft_region **out, void *base, size_t size, int fd,
 			   uint64_t offset, struct weft_err *err);
-/* The caller sees to it that no I/O uses the region, and none will. NULL is nothing. */
+/* The caller makes sure that no I/O uses the region, and none will. NULL is allowed. */
 void weft_region_remove(struct weft_region *region);
 
-/* The region that begins exactly there, for who declared it; NULL: none. */
+/* The region that begins exactly there, for its owner; NULL: none. */
 struct weft_region *weft_region_at(const void *base);
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- lookup ----------------------------------------------------------------------------------- */
 
 struct weft_region_span {
 	const char *base;
@@ -86,16 +85,16 @@ struct weft_region_span {
 	struct weft_region *region;
 };
 
-/* One thread's; starts as {}. */
+/* One thread's view; starts as {}. */
 struct weft_region_view {
 	uint64_t generation;
 	unsigned count, room;
 	struct weft_region_span *sorted;
-	unsigned last; /* where something was found last */
+	unsigned last; /* index of the last hit */
 };
 
-/* The region that holds all of [@at, @at + @len); NULL: none, or no memory to look. It stays for as
- * long as there is I/O on that memory: see weft_region_remove(). */
+/* The region that holds all of [@at, @at + @len); NULL: none, or no memory to refresh the view. It
+ * stays as long as there is I/O on that memory: see weft_region_remove(). */
 struct weft_region *weft_region_find(struct weft_region_view *view, const void *at, size_t len);
 /* Whether some of [@at, @at + @len) lies in a DMABUF region; when in doubt (no memory), yes. */
 bool weft_region_meets_dmabuf(struct weft_region_view *view, const void *at, size_t len);
@@ -110,8 +109,8 @@ static inline bool weft_region_any_dmabuf(void)
 
 /* --- ties ------------------------------------------------------------------------------------- */
 
-/* To tell an adapter of memory: lock; look for the owner's tie on @attached, or put one there; pin
- * the granules; tell the adapter; unlock. */
+/* To register memory: lock; find the owner's tie on @attached, or add one; pin the granules;
+ * register them; unlock. */
 static inline void weft_region_lock(struct weft_region *region)
 {
 	pthread_mutex_lock(&region->lock);
@@ -124,19 +123,19 @@ static inline void weft_region_unlock(struct weft_region *region)
 
 /* Locked. The owner's tie; NULL: it has none. */
 struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner);
-/* Locked. The pages of every granule that [@at, @at + @len) meets stay, until they have been
- * unpinned as often as pinned. */
+/* Locked. The pages of every granule that [@at, @at + @len) overlaps stay, until they were unpinned
+ * as often as pinned. */
 void weft_region_pin(struct weft_region *region, const void *at, size_t len);
 void weft_region_unpin(struct weft_region *region, const void *at, size_t len);
 
-/* A device goes: every tie of that owner is undone, also those that a removal has in hand. The
- * owner makes no new ones. */
+/* A device goes: undoes every tie of that owner, also those that a removal is undoing. The owner
+ * makes no new ones. */
 void weft_regions_untie_owner(const void *owner);
 
 /* --- giving memory back ----------------------------------------------------------------------- */
 
-/* Whole pages of a shared mapping become zero. Those that nothing pins go back to the system, the
- * others are cleared in place. What lies behind the end of @region is not pinned; NULL: nothing
+/* Zeroes whole pages of a shared mapping. Pages that nothing pins go back to the system, the others
+ * are cleared in place. Memory behind the end of @region is not pinned; @region NULL: nothing
  * is. */
 void weft_region_clear(struct weft_region *region, void *at, size_t len);
 

@@ -1,8 +1,9 @@
-/* region_tie.c - who has told an adapter of a region, and which pages stay because of that.
+/* region_tie.c - ties: registrations of a region with adapters, and the pages that are pinned
+ * because of them.
  *
- * A count per granule. It goes up under the region's lock before an adapter is told, and down when
- * that one has forgotten; pages are dropped under the same lock, after a look at it. Clearing in
- * place needs no lock: it is a write like any. */
+ * There is a count per granule. It is incremented under the region's lock before an adapter
+ * registers the granule, and decremented after it is deregistered; pages are dropped under the same
+ * lock, if the count is 0. Clearing in place needs no lock: it is a write like any other. */
 #include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -71,7 +72,7 @@ static bool pinned(const struct weft_region *region, const char *at)
 	return at < region->base + region->size && region->pins[i];
 }
 
-/* From @at on, how far it goes on being pinned, or not, as it is at @at; at most to @end. */
+/* The end of the run from @at on that is pinned, or not, as @at is; at most @end. */
 static char *run_end(const struct weft_region *region, char *at, char *end)
 {
 	size_t i = granule_of(region, at);
@@ -84,7 +85,7 @@ static char *run_end(const struct weft_region *region, char *at, char *end)
 	return at < end ? at : end;
 }
 
-/* Where the system keeps them (they may be locked) they are cleared. */
+/* Pages that the system does not drop (they may be locked) are cleared. */
 static void drop(char *at, size_t len)
 {
 	if (madvise(at, len, MADV_REMOVE) < 0)

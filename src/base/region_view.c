@@ -1,5 +1,4 @@
-/* region_view.c - regions in the order of their addresses: one thread's copy, or the registry's
- * own. */
+/* region_view.c - a view: regions sorted by address, one thread's copy or the registry's own. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* size.c - sizes as people write them: 512, 4K, 10GiB, 1.5T. */
 #include "base/size.h"
 
 #include <ctype.h>

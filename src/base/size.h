@@ -10,8 +10,8 @@
 
 /* -EINVAL when @text is not a size in whole bytes, -ERANGE when it does not fit. */
 int weft_size_parse(const char *text, uint64_t *bytes);
-/* Whether it is refused because of a unit such as GB, which does not mean the same to everybody:
- * @why gets a sentence about that. */
+/* Whether @text is refused because of a unit such as GB, which is ambiguous: @why gets a sentence
+ * about that. */
 bool weft_size_doubt(const char *text, struct weft_err *why);
 
 /* The shortest exact form: 1G, 1536M, 1000 … */

@@ -1,3 +1,4 @@
+/* turns.c - fair queueing: waiters stand in lines, and lines take turns. */
 #include "base/turns.h"
 
 void weft_turns_line_init(struct weft_turns_line *line, struct weft_turns_line *within)

@@ -1,8 +1,8 @@
-/* utf8.c - what of a text from outside may be shown, and how the rest is.
+/* utf8.c - which characters of a text from outside may be shown, and how the others are escaped.
  *
- * A name that a peer chose must not move a cursor, end a line of a log, or read as another name. So a
- * character is shown if it is UTF-8 as it should be (RFC 3629), stands where it is written, and can be
- * seen. char_length() is the one place that decides it. */
+ * A name that a peer chose must not move a cursor, end a line of a log, or read as another name. So
+ * a character is shown if it is valid UTF-8 (RFC 3629), stands where it is written, and is visible.
+ * char_length() is the one place that decides it. */
 #include "base/utf8.h"
 
 #include <stdint.h>
@@ -36,8 +36,7 @@ static bool is_hidden(uint32_t code)
 	return false;
 }
 
-/* Bytes of the character at @text; 0: it is not to be shown. A terminating 0 ends what is looked
- * at. */
+/* Bytes of the character at @text; 0: it must be escaped. Reads no further than a terminating 0. */
 static size_t char_length(const char *text)
 {
 	/* Below these a shorter form exists. */

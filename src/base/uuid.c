@@ -1,5 +1,5 @@
-/* uuid.c - identities that are the same at every start, and differ between machines unless they are
- * to be common. */
+/* uuid.c - stable UUIDs: the same at every start, and different on every machine unless they are to
+ * be common. */
 #include "base/uuid.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* /etc/machine-id is not to be shown, only hashed (machine-id(5)). */
+/* /etc/machine-id must not be shown, only hashed (machine-id(5)). */
 static void machine_name(char *name, size_t size)
 {
 	FILE *file = fopen("/etc/machine-id", "re");
@@ -38,7 +38,7 @@ void weft_digest_uuid(const char *kind, const char *text, bool common, uint8_t u
 
 	weft_digest(kind, text, common, hash);
 	memcpy(uuid, hash, 16);
-	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562: version 8, our own making */
+	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562: version 8, custom */
 	uuid[8] = (uint8_t)(0x80 | (uuid[8] & 0x3f));
 }
 

@@ -1,4 +1,4 @@
-/* uuid.h - UUIDs: as text, and made from what does not change. */
+/* uuid.h - UUIDs as text, and stable ones: a hash of kind, text and machine. */
 #ifndef WEFT_BASE_UUID_H
 #define WEFT_BASE_UUID_H
 

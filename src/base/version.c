@@ -1,3 +1,4 @@
+/* version.c - the version of the library. */
 #include <weft/weft.h>
 
 #include <assert.h>

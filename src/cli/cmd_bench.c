@@ -1,4 +1,4 @@
-/* cmd_bench.c - weft bench: load a namespace, and tell how it bears it. */
+/* cmd_bench.c - weft bench: the load generator and verifier. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

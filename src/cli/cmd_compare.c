@@ -1,6 +1,6 @@
-/* cmd_compare.c - weft compare: whether a range of a namespace holds what a file or a pipe does.
+/* cmd_compare.c - weft compare: whether a range of a namespace is equal to a file or a pipe.
  *
- * The controller compares: the data travels to it, and nothing comes back. It tells that a piece
+ * The controller compares: the data travels to it, and nothing comes back. It reports that a piece
  * differs and not where; halving the piece finds the block. */
 #include <errno.h>
 #include <getopt.h>
@@ -71,7 +71,7 @@ struct compare {
 
 /* --- the input -------------------------------------------------------------------------------- */
 
-/* For the bar; 0: a pipe, whose length nobody knows. */
+/* For the progress bar; 0: a pipe of unknown length. */
 static uint64_t input_length(const struct compare *c)
 {
 	struct stat st;
@@ -99,7 +99,7 @@ static int compare_range(struct compare *c, size_t from, size_t length, struct w
 	return weft_run(c->queue, &cmd, err);
 }
 
-/* The first half is equal, or what is looked for is in it. */
+/* If the first half is equal, the difference is in the second. */
 static int find_block(struct compare *c, size_t length, struct weft_err *err)
 {
 	size_t block = c->remote->ns_info.block_size, blocks = length / block, from = 0;

@@ -1,4 +1,4 @@
-/* cmd_cp.c - weft cp: a file, a pipe or a namespace to another. */
+/* cmd_cp.c - weft cp: copy a file, a pipe or a namespace to another. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>

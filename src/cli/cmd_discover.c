@@ -1,4 +1,4 @@
-/* cmd_discover.c - weft discover: what a discovery service, and those it refers to, know of.
+/* cmd_discover.c - weft discover: the log of a discovery service, and of those that it refers to.
  *
  *   once:    connect ─▶ log ─▶ referrals ─▶ print
  *   --watch: connect ─▶ log ─▶ print ─▶ wait for an event ─▶ log … */
@@ -143,7 +143,7 @@ static int read_and_print(const struct flags *flags, struct weft_ctrl *ctrl, str
 	return 0;
 }
 
-/* When the connection is lost meanwhile, it is read again when there is a new one. */
+/* If the connection is lost meanwhile, the log is read again after the reconnect. */
 static int reprint_log(const struct flags *flags, struct weft_ctrl *ctrl, struct weft_err *err)
 {
 	struct weft_err why = { "" };
@@ -167,7 +167,7 @@ static int on_event(const struct flags *flags, struct weft_ctrl *ctrl,
 		weft_host_print_state(flags->command, flags->uri, event, lost);
 		if (event->state == WEFT_DEAD)
 			return weft_fail(err, -EINVAL, "%s", event->text);
-		/* What changed while nobody told us. */
+		/* Changes during the loss had no event. */
 		return event->state == WEFT_LIVE && was_lost ? reprint_log(flags, ctrl, err) : 0;
 	case WEFT_EVENT_DISCOVERY:
 	case WEFT_EVENT_OVERFLOW:
@@ -184,7 +184,7 @@ static int watch_log(const struct flags *flags, struct weft_ctrl *ctrl, struct w
 	bool lost = false;
 	int rc = 0;
 
-	/* Nobody would see what cannot be printed; main() says why. */
+	/* Ends when nothing can be printed any more; main() says why. */
 	while (rc == 0 && !ferror(stdout)) {
 		poll(&pfd, 1, -1);
 		while (rc == 0 && weft_ctrl_next_event(ctrl, &event))

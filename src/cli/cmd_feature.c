@@ -1,4 +1,4 @@
-/* cmd_feature.c - weft feature: what a controller is set to, and how to set it to something else. */
+/* cmd_feature.c - weft feature: Get Features and Set Features. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* cmd_log.c - weft log: a log page of a controller, taken apart, as JSON, or as it is. */
+/* cmd_log.c - weft log: Get Log Page, decoded, as JSON, or as raw bytes. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* cmd_ls.c - weft ls: subsystems, the paths to them, their namespaces.
  *
- * What is found is put into a tree of JSON first; --json prints that, people get ls_tree.c.
+ * The result is a tree of JSON first; --json prints that, ls_tree.c prints it for people.
  *
- *   { subsystems: [ { subnqn, controllers: [ { uri, state, … | error } ], namespaces: [ … ] } ] } */
+ *  { subsystems: [ { subnqn, controllers: [ { uri, state, … | error } ], namespaces: [ … ] } ] } */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -61,8 +61,8 @@ static json_t *ns_json(const struct weft_ns_info *info)
 			 info->read_only, "paths");
 }
 
-/* Of those that another controller has told already; NULL: it has not, and its place is @at. Both are
- * in the order of their ids: who asks for one after the other goes along the list once. */
+/* The entry that another controller's list has made; NULL: there is none, and its place is @at.
+ * Both lists are in the order of their ids, so all lookups together walk the list once. */
 static json_t *find_ns(json_t *list, uint32_t nsid, size_t *at)
 {
 	json_t *ns;

@@ -1,4 +1,4 @@
-/* cmd_raw.c - weft raw: any command, as it is said, and what comes back. */
+/* cmd_raw.c - weft raw: passthrough, any command with its dwords and data, and its completion. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -122,7 +122,7 @@ static int send_command(const struct flags *flags, struct weft_remote *remote, s
 	x->status = rc > 0 ? (uint16_t)rc : 0;
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", flags->uri, why.text);
-	/* Who sends a raw command may not know how much its data is. */
+	/* The user may not know how much data the command has. */
 	if (rc == 0 && weft_passthru_check(&it, flags->admin, it.length, &why) < 0)
 		fprintf(stderr, "%s: %s\n", flags->command, why.text);
 	return 0;
@@ -289,7 +289,7 @@ static int take_flag(void *arg, int option)
 	}
 }
 
-/* The opcode has the last word about where data goes; what contradicts it is a mistake. */
+/* The opcode decides where data goes; an option that contradicts it is a mistake. */
 static int check_direction(const struct flags *flags)
 {
 	enum nvme_direction way = direction(flags);

@@ -1,7 +1,8 @@
-/* cmd_resv.c - weft resv: who may use a namespace: registrants, the reservation, and its holder.
+/* cmd_resv.c - weft resv: reservations: registrants, the type, the holder, and the commands that
+ * change them.
  *
- * A host is known by its identifier: what one command registers, the next one of the same host finds,
- * on whatever connection. */
+ * A host is known by its identifier: a registration by one command is valid for the next command of
+ * the same host, on any connection. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -159,7 +160,7 @@ static int change_reservation(const struct flags *flags, struct weft_remote *rem
 
 enum { REPORT_FIRST = 4096 };
 
-/* The target's bytes, as many as were asked for: it may tell of more registrants than are in them. */
+/* The report as read: the target may have more registrants than are in it. */
 struct report {
 	struct nvme_resv_status *status;
 	uint32_t size;
@@ -184,7 +185,8 @@ static unsigned shown(const struct report *report)
 	return registrants_reported(report) < room ? registrants_reported(report) : room;
 }
 
-/* EDS: host identifiers have 128 bits on fabrics. What is behind the last registrant need not come. */
+/* EDS: host identifiers have 128 bits on fabrics. Bytes behind the last registrant need not
+ * come. */
 static int read_report(const struct flags *flags, struct weft_remote *remote, struct report *report,
 		       uint32_t size, struct weft_err *err)
 {
@@ -212,7 +214,7 @@ static uint32_t whole_size(const struct report *report, const struct weft_remote
 	return size < most ? size : most;
 }
 
-/* A second time where there are more than expected. */
+/* Reads it a second time if there are more registrants than expected. */
 static int ask_report(const struct flags *flags, struct weft_remote *remote, struct report *report,
 		      struct weft_err *err)
 {
@@ -283,14 +285,14 @@ static void print_report(const struct report *report)
 		printf("  … %u more\n", registrants_reported(report) - shown(report));
 }
 
-/* --- whether there is something to release --------------------------------------------------- */
+/* --- whether there is something to release ---------------------------------------------------- */
 
 /* Release succeeds for a registrant that holds nothing, and changes nothing then (NVMe base 2.0,
- * 8.19): what was there before says which it was. */
+ * 8.19): the report from before shows which it was. */
 struct hold {
 	bool known; /* the report could be read */
 	bool ours;
-	char why[128]; /* it is not ours */
+	char why[128]; /* why it is not ours */
 };
 
 static void find_own_hold(const struct flags *flags, const struct report *report, struct hold *hold)
@@ -405,7 +407,7 @@ static int take_action(struct flags *flags, const char *name)
 	return weft_cli_unknown(flags->command, "action", name, names);
 }
 
-/* Who ignores the key that there is need not know it. */
+/* A host that ignores its current key need not know it. */
 static unsigned missing_options(const struct flags *flags)
 {
 	unsigned needs = flags->action->needs;

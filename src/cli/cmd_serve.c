@@ -1,4 +1,5 @@
-/* cmd_serve.c - weft serve: flags become the tree that a file would be, and the daemon runs it. */
+/* cmd_serve.c - weft serve: flags become a tree of settings as a file does, and the daemon runs
+ * it. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
@@ -196,7 +197,7 @@ static void set_text(struct weft_doc *doc, const char *key, const char *text, co
 		weft_doc_set(doc, key, json_string(text), flag);
 }
 
-/* These stand beside a file, and go before what it says. */
+/* These may be given together with a file, and override it. */
 static void set_common(struct weft_doc *doc, const struct flags *flags)
 {
 	_cleanup_(weft_freep) char *control = NULL;
@@ -282,7 +283,7 @@ static int read_settings(struct weft_doc *doc, const struct flags *flags, struct
 	return 0;
 }
 
-/* For status and save: what is typed is relative, and so are the mistakes in it. */
+/* For status and save. Errors show the file as it was typed. */
 static void make_file_absolute(struct weft_doc *doc)
 {
 	char *file = doc->file ? weft_cli_absolute_path(doc->file) : NULL;
@@ -352,7 +353,7 @@ static void tell_checked(const struct flags *flags, const struct weft_config *co
 	printf("%s: fine\n", flags->config);
 }
 
-/* Values first: who mistyped one had something in mind. */
+/* Values first: a mistyped one was meant as something. */
 static int check_and_serve(const struct flags *flags, struct weft_doc *doc, const char *name)
 {
 	struct weft_err err = { "" };

@@ -1,4 +1,4 @@
-/* cmd_trim.c - weft trim: what a range of a namespace holds is not needed any more. */
+/* cmd_trim.c - weft trim: deallocate a range of a namespace (Dataset Management). */
 #include <getopt.h>
 #include <stdio.h>
 

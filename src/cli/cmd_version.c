@@ -1,4 +1,4 @@
-/* cmd_version.c - weft version: what this is and what it found when it was built. */
+/* cmd_version.c - weft version: the version, and the features that were built in. */
 #include <getopt.h>
 #include <isa-l.h>
 #include <jansson.h>
@@ -68,7 +68,7 @@ static void print_json(json_t *version)
 	putchar('\n');
 }
 
-/* The name ends its line, where scripts look for it. */
+/* The NQN ends its line, where scripts look for it. */
 static void print_host(void)
 {
 	char hostnqn[224];

@@ -1,4 +1,4 @@
-/* cmd_zero.c - weft zero: a range of a namespace reads as zeroes from now on. */
+/* cmd_zero.c - weft zero: Write Zeroes to a range of a namespace. */
 #include <getopt.h>
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* counters.c - the counters of queues (weft_queue_stats), added up and printed. */
 #include "cli/counters.h"
 
 #include <assert.h>

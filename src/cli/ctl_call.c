@@ -1,4 +1,4 @@
-/* ctl_call.c - asks the target, and says that it waits where no answer comes. */
+/* ctl_call.c - call a method of the target, and print that it waits if no answer comes. */
 #include <stdio.h>
 
 #include "cli/cli.h"

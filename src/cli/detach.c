@@ -1,4 +1,4 @@
-/* detach.c - go on in the background once there is nothing left to complain about.
+/* detach.c - continue in the background after a successful start.
  *
  * The fork comes first, since threads do not survive one; the parent keeps the terminal, its shell
  * and the child's stderr until the child says through a pipe that it works. */

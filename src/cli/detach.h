@@ -1,4 +1,4 @@
-/* detach.h - go on in the background once there is nothing left to complain about. */
+/* detach.h - continue in the background after a successful start. */
 #ifndef WEFT_CLI_DETACH_H
 #define WEFT_CLI_DETACH_H
 

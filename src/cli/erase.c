@@ -1,9 +1,9 @@
-/* erase.c - one piece after the other, then a flush. The library divides a piece further, as the
- * controller's limits want it, and has those parts in flight at once.
+/* erase.c - weft zero and weft trim: one piece after the other, then a flush. The library divides a
+ * piece further, as the controller's limits require, and has those parts in flight at once.
  *
- *   piece ─▶ piece ─▶ … ─▶ flush ─▶ a cache may have been lost since the first? ─▶ all of it again
+ *   piece ─▶ piece ─▶ … ─▶ flush ─▶ may a cache have been lost since the first? ─▶ all of it again
  *
- * What is erased is the same erased twice, so there is nothing to read back. */
+ * Erasing twice has the effect of erasing once, so nothing needs to be read back. */
 #include "cli/erase.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* erase.h - what becomes of a range of a namespace without data from here: weft zero, weft trim. */
+/* erase.h - change a range of a namespace without sending data: weft zero, weft trim. */
 #ifndef WEFT_CLI_ERASE_H
 #define WEFT_CLI_ERASE_H
 

@@ -1,3 +1,4 @@
+/* hexdump.c - bytes as lines, those that repeat left out, as hexdump -C shows them. */
 #include "cli/hexdump.h"
 
 #include <errno.h>

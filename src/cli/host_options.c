@@ -1,3 +1,5 @@
+/* host_options.c - the options of every command that connects to a target: connect, find the
+ * namespace, report a lost connection. */
 #include "cli/host_options.h"
 
 #include <errno.h>

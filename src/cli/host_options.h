@@ -1,5 +1,5 @@
-/* host_options.h - the options that every command shares which connects to a target, and what it
- * does with them: connect, find the namespace, tell of a lost connection. */
+/* host_options.h - the options of every command that connects to a target, and their use: connect,
+ * find the namespace, report a lost connection. */
 #ifndef WEFT_CLI_HOST_OPTIONS_H
 #define WEFT_CLI_HOST_OPTIONS_H
 
@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "cli/path_wait.h"
 
-/* Far from the letters and numbers of a command's own options. */
+/* Apart from the letters and numbers of a command's own options. */
 enum {
 	OPT_HOSTNQN = 0x1000,
 	OPT_HOSTID,
@@ -43,7 +43,7 @@ enum {
 
 #define WEFT_NS_USAGE "      --ns N          the namespace; instead of nsid=N in the URI\n"
 
-/* The end of every text of help: where the words of a URI are. */
+/* The end of every help text: where the parameters of a URI are described. */
 #define WEFT_URI_USAGE                                                                       \
 	"\nA URI begins with nvme+tcp:// or nvme+rdma://. A lost connection is made again\n" \
 	"for 30 s, and so long I/O waits for a path (?loss_timeout=TIME in it). Its other\n" \
@@ -51,22 +51,22 @@ enum {
 
 /* The library's defaults, but for loss_timeout: people wait 30 s, not 10 minutes. */
 void weft_host_options_init(struct weft_options *options);
-/* 1: taken; 0: it is not one of these; -1: its value is wrong, and that is said. */
+/* 1: taken; 0: it is not one of these; -1: its value is wrong, and that was printed. */
 int weft_host_option(struct weft_options *options, const char *command, int option,
 		     const char *value);
 
-/* 1: @value is a namespace id; -1: it is none, and that is said. */
+/* 1: @value is a namespace id; -1: it is not, and that was printed. */
 int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid);
 
-/* One word is left, at optind: EXIT_OK, or EXIT_USAGE with that told, and @example as what would be
- * right. */
+/* Checks that one argument is left, at optind: EXIT_OK, or EXIT_USAGE after an error with @example
+ * was printed. */
 int weft_host_one_uri(int argc, char **argv, const char *example);
-/* What is wrong with @uri, @options or @nsid (of --ns; 0: not given) before anybody is connected to:
- * EXIT_OK, or EXIT_USAGE with that told. @settled (or NULL) gets the options with the URI's words
- * in them. */
+/* Checks @uri, @options and @nsid (of --ns; 0: not given) before a connection is made: EXIT_OK, or
+ * EXIT_USAGE after the error was printed. @resolved (or NULL) gets the options with the URI's
+ * parameters in them. */
 int weft_host_check(const char *command, const char *uri, const struct weft_options *options,
 		    uint32_t nsid, struct weft_options *resolved);
-/* The name that this host connects with when nobody says another; true: it is one of this user. */
+/* The host NQN that is used if none is given; true: it is this user's own. */
 bool weft_host_name(char *nqn, size_t size);
 
 /* The host identifier that @uri and @options connect with. */
@@ -85,16 +85,16 @@ struct weft_uri_buf {
 struct weft_uri_buf weft_uri_subsystem(const char *uri);
 struct weft_uri_buf weft_uri_service(const char *uri);
 
-/* What @options and the URI's words say about how long to wait, in @options; for a path as long as
- * for a connection that was lost, unless fast_io_fail= is there. */
+/* Sets the time limits of @options from the URI's parameters; I/O waits for a path as long as for a
+ * lost connection, unless fast_io_fail= is given. */
 void weft_host_apply_limits(const char *uri, struct weft_options *options);
 
-/* weft_connect() within weft_host_apply_limits(), with the next step where there is no such subsystem.
- * @command: what is waited for is told in its name; NULL: it is not. */
+/* weft_connect() within weft_host_apply_limits(), with advice if there is no such subsystem.
+ * @command: prints a message while it waits; NULL: it does not. */
 int weft_host_connect(const char *command, const char *uri, const struct weft_options *options,
 		      struct weft_ctrl **ctrl, struct weft_err *err);
-/* From now on it is told if @ctrl has no live path, or I/O to @ns, if that is not NULL, none to go.
- * weft_path_wait_end() comes before either goes. */
+/* From now on a message is printed while @ctrl has no live path, or @ns, if that is not NULL, no
+ * usable one. Call weft_path_wait_end() before either is closed. */
 void weft_host_path_wait(struct weft_path_wait *waiting, const char *command, const char *uri,
 			 const struct weft_options *options, struct weft_ctrl *ctrl,
 			 struct weft_ns *ns);
@@ -104,12 +104,11 @@ int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err);
 int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
 		      struct weft_err *err);
 
-/* Which namespace is meant: @wanted or the URI's nsid=, or the only one there is. */
+/* The nsid to use: @wanted or the URI's nsid=, or the only one there is. */
 int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uint32_t *nsid,
 		   struct weft_err *err);
 
-/* Tells of a WEFT_EVENT_STATE on standard error: a loss once, and when it is over. @lost starts
- * as false. */
+/* Prints a WEFT_EVENT_STATE on standard error: a loss once, and its end. @lost starts as false. */
 void weft_host_print_state(const char *command, const char *uri, const struct weft_event *event,
 			   bool *lost);
 
@@ -131,12 +130,12 @@ int weft_remote_connect(struct weft_remote *remote, const char *command, const c
 /* @command: as of weft_host_connect(). @nsid: of --ns; 0: not given. */
 int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
 		     uint32_t nsid, const struct weft_options *options, struct weft_err *err);
-/* Whether what was completed since @since, of the same controller, may be gone: a connection was lost,
- * and a target that lost its power, and with it a volatile cache, comes back like one that did not. A
- * flush after that would succeed. */
+/* Whether writes that completed since @since, of the same controller, may be lost: a connection was
+ * lost, and a target that lost its power, and with it a volatile cache, cannot be told from one
+ * that did not. A flush after that would succeed. */
 bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
 				   const struct weft_ctrl_info *since);
-/* Also of what the first two have left behind half way; no I/O is in flight. */
+/* Also if one of the first two has failed half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);
 
 #endif

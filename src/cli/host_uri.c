@@ -1,5 +1,5 @@
-/* host_uri.c - a URI before anybody is connected to: what is wrong with it is the user's mistake
- * and not the target's, what its words add up to, and the other URIs that can be made from it. */
+/* host_uri.c - checks of a URI before a connection is made, so that an error is the user's mistake
+ * and not the target's; its parameters; and other URIs that are made from it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ bool weft_cli_is_uri(const char *text)
 	return !strncasecmp(text, "nvme+", 5) || strstr(text, "://");
 }
 
-/* What the first of the paths asks for; all of them are looked at. */
+/* The configuration of the first path; all of them are checked. */
 static int resolve_config(const char *uris, const struct weft_options *options,
 			  struct host_config *config, struct weft_err *err)
 {

@@ -1,4 +1,4 @@
-/* input.c - a little data for a command, read as a whole before anything is sent: what is too long is
+/* input.c - a little data for a command, read as a whole before anything is sent: too much data is
  * refused and not cut off. */
 #include "cli/input.h"
 

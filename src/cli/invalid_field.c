@@ -1,3 +1,4 @@
+/* invalid_field.c - which field a controller refused a command for, from its error log. */
 #include "cli/invalid_field.h"
 
 #include <errno.h>

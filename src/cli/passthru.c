@@ -1,8 +1,8 @@
 /* passthru.c - a command as it is, and what became of its data.
  *
- * A controller may say success and send less than was asked for, or nothing. The rest is zeroes, which
- * look like an answer: a disk without errors, a namespace without a reservation. Whoever shows more
- * than the bytes asks weft_passthru_check() first. */
+ * A controller may say success and send less than was asked for, or nothing. The rest is zeroes,
+ * which look like an answer: a disk without errors, a namespace without a reservation. Whoever
+ * shows more than the bytes asks weft_passthru_check() first. */
 #include "cli/passthru.h"
 
 #include <errno.h>

@@ -20,7 +20,8 @@ struct weft_passthru {
 int weft_passthru_admin(struct weft_ctrl *ctrl, struct weft_passthru *it, struct weft_err *err);
 int weft_passthru_io(struct weft_remote *remote, struct weft_passthru *it, struct weft_err *err);
 
-/* After a success, for who takes the data apart: 0, or a sentence if fewer than @needed bytes moved. */
+/* After a success, for who takes the data apart: 0, or a sentence if fewer than @needed bytes
+ * moved. */
 int weft_passthru_check(const struct weft_passthru *it, bool admin, uint32_t needed,
 			struct weft_err *err);
 

@@ -1,3 +1,4 @@
+/* path_wait.c - the message "waiting 3 s for a path". */
 #include "cli/path_wait.h"
 
 #include <poll.h>
@@ -9,7 +10,7 @@
 
 #include "cli/progress.h"
 
-#define FIRST_S  1.0 /* what is over sooner is no news */
+#define FIRST_S  1.0 /* shorter waits are not reported */
 #define REPEAT_S 10.0
 #define POLL_MS  250
 
@@ -39,8 +40,8 @@ bool weft_has_path(struct weft_ns *ns)
 	return false;
 }
 
-/* Both lists are in the order of the paths' numbers; one that came in between is in the second
- * alone, and seen at the next look. */
+/* Both lists are in the order of the paths' numbers; a path that came in between is only in the
+ * second, and is seen by the next poll. */
 static void read_paths(const struct weft_path_wait *w, struct weft_path_wait_paths *p,
 		       struct weft_ns_path through[WEFT_PATHS_MAX])
 {
@@ -54,7 +55,7 @@ static void read_paths(const struct weft_path_wait *w, struct weft_path_wait_pat
 	p->count = p->count < n ? p->count : n;
 }
 
-/* --- when to speak ---------------------------------------------------------------------------- */
+/* --- when to print ---------------------------------------------------------------------------- */
 
 bool weft_path_wait_due(struct weft_path_wait *w, bool usable, double now_s)
 {
@@ -73,7 +74,7 @@ bool weft_path_wait_due(struct weft_path_wait *w, bool usable, double now_s)
 	return true;
 }
 
-/* --- in words --------------------------------------------------------------------------------- */
+/* --- the sentence ----------------------------------------------------------------------------- */
 
 static void append_path_reason(const struct weft_path_info *path,
 			       const struct weft_ns_path *through, char *text, size_t size)
@@ -123,7 +124,8 @@ static bool none_lives(const struct weft_path_wait_paths *p)
 	return true;
 }
 
-/* Nobody answers, and what waits is not I/O, or I/O that waits longer: then loss_timeout ends it. */
+/* No path answers, and what waits is not I/O, or is I/O that waits longer: then loss_timeout ends
+ * it. */
 static bool ends_by_loss(const struct weft_path_wait *w, const struct weft_path_wait_paths *p)
 {
 	bool later = !w->fast_io_fail_ms || (w->loss_ms && w->loss_ms < w->fast_io_fail_ms);
@@ -158,9 +160,9 @@ static void compose_message(const struct weft_path_wait *w, const struct weft_pa
 		 why, limit);
 }
 
-/* --- a look ----------------------------------------------------------------------------------- */
+/* --- poll ------------------------------------------------------------------------------------- */
 
-/* What is dead waits no more: an error follows. */
+/* A dead controller is not waited for: an error follows. */
 bool weft_path_wait_poll(struct weft_path_wait *w, double now_s, char text[WEFT_PATH_WAIT_TEXT])
 {
 	struct weft_ns_path through[WEFT_PATHS_MAX];
@@ -188,7 +190,7 @@ bool weft_path_wait_poll(struct weft_path_wait *w, double now_s, char text[WEFT_
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* One for the process: a command is one. */
+/* One for the process, which is one command. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
@@ -198,7 +200,7 @@ static struct {
 
 static void print_message(const char *command, const char *text)
 {
-	/* In one piece, over a line that is drawn again. */
+	/* In one write, over a line that is drawn again. */
 	fprintf(stderr, "%s%s: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", command, text);
 }
 
@@ -228,7 +230,7 @@ static void *wait_thread_main(void *arg)
 	return NULL;
 }
 
-/* Signals are for the others. Without a thread nothing is told. */
+/* Signals are left to other threads. Without a thread nothing is printed. */
 static void start_wait_thread(void)
 {
 	sigset_t all, before;

@@ -1,10 +1,10 @@
-/* path_wait.h - says that there is no path, why, and for how long, before the user thinks it hangs.
+/* path_wait.h - print a message while a command waits for a path, so that it does not seem to hang.
  *
- *   no path ─ 1 s ─▶ "waiting 1 s for a path to …" ─ every 10 s ─▶ … ─▶ "there is a path again, after 12 s"
+ *   no path ─ 1 s ─▶ "waiting 1 s for a path to …" ─ every 10 s ─▶ …
+ *       ─▶ "there is a path again, after 12 s"
  *
- * A thread looks at everything that weft_path_wait_begin() was called for: most commands wait inside
- * the library. It prints and does nothing else; how long the library waits is told to that, see
- * weft_host_apply_limits(). */
+ * One thread polls all waits that were begun: most commands wait inside the library. It only
+ * prints; the library has the time limits (weft_host_apply_limits()). */
 #ifndef WEFT_CLI_PATH_WAIT_H
 #define WEFT_CLI_PATH_WAIT_H
 
@@ -14,36 +14,36 @@
 #include "base/list.h"
 
 struct weft_path_wait {
-	const char *command;    /* NULL: nothing is told */
+	const char *command;    /* NULL: nothing is printed */
 	const char *uri;        /* as the user wrote it */
 	const char *awaited;    /* of @uri, without @ctrl; NULL: "a connection to" */
 	struct weft_ctrl *ctrl; /* NULL: it is being connected to */
 	struct weft_ns *ns;     /* whose I/O waits; NULL: any live path will do */
 	uint32_t connect_ms, loss_ms, fast_io_fail_ms; /* how long for; 0: for ever */
 
-	/* waiting.c's */
+	/* path_wait.c's. */
 	struct weft_list link;
-	double since_s, next_s; /* without a path; when to speak. 0: there is one */
+	double since_s, next_s; /* since when there is no path; when to print. 0: there is one */
 	bool told;
 };
 
 void weft_path_wait_begin(struct weft_path_wait *waiting);
-/* When this returns nobody looks at its controller and namespace any more. Also of one that has not
+/* After this returns its controller and namespace are not used any more. Also for one that has not
  * begun. */
 void weft_path_wait_end(struct weft_path_wait *waiting);
 
 enum { WEFT_PATH_WAIT_TEXT = 1024 };
 
-/* One look, of who has a thread for it: true, and @text is to be told. */
+/* One poll, for a caller that has a thread for it: true: print @text. */
 bool weft_path_wait_poll(struct weft_path_wait *waiting, double now_s,
 			 char text[WEFT_PATH_WAIT_TEXT]);
 
-/* Whether I/O to @ns has somewhere to go. */
+/* Whether I/O to @ns has a usable path. */
 bool weft_has_path(struct weft_ns *ns);
 
 /* --- for tests -------------------------------------------------------------------------------- */
 
-/* Its paths, as the library tells of them. @through: of the namespace, or NULL. */
+/* Its paths as the library reports them. @through: of the namespace, or NULL. */
 struct weft_path_wait_paths {
 	unsigned count;
 	struct weft_path_info paths[WEFT_PATHS_MAX];
@@ -51,7 +51,7 @@ struct weft_path_wait_paths {
 };
 
 bool weft_path_wait_usable(const struct weft_path_wait_paths *paths);
-/* @usable: one of them is. true: it is time to tell something. */
+/* @usable: one of the paths is. true: it is time to print something. */
 bool weft_path_wait_due(struct weft_path_wait *waiting, bool usable, double now_s);
 /* "127.0.0.1:4420 inaccessible (ANA group 1), 127.0.0.1:4421 reconnecting: Connection refused" */
 void weft_path_wait_why(const struct weft_path_wait_paths *paths, char *text, size_t size);

@@ -1,3 +1,4 @@
+/* print.c - JSON, and warnings, as several commands print them. */
 #include "cli/print.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* progress.c - a progress bar with rate and time left. */
 #include "cli/progress.h"
 
 #include <langinfo.h>

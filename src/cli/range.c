@@ -1,5 +1,5 @@
-/* range.c - a range that a user asks for is checked against the namespace before anything is sent, and
- * what is wrong is told in the words of the options. A range that is refused has changed nothing. */
+/* range.c - check a range that a user asks for against the namespace, before anything is sent.
+ * Errors name the options. A refused range has changed nothing. */
 #include "cli/range.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
 
 	if (value == below)
 		return 0;
-	/* A length of 0, or pieces of it, are nothing to advise. */
+	/* A length of 0 is no advice: one block is. */
 	if (!below && !strstr(option, "offset"))
 		return weft_fail(err, -EINVAL,
 				 "%s %" PRIu64 " is not a multiple of the block size %" PRIu32

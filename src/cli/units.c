@@ -1,3 +1,4 @@
+/* units.c - sizes and times as text for people. */
 #include "cli/units.h"
 
 #include <ctype.h>

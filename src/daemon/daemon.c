@@ -1,11 +1,11 @@
-/* daemon.c - starts and stops the target.
+/* daemon.c - the daemon (`weft serve`): starts and stops the target.
  *
- *   threads ─▶ control reactor runs ─▶ start ─▶ ready ┄┄ signal ┄┄▶ close control socket
- *       ─▶ stop target ─▶ join threads
- *                                        └─ failed ───────────────▶
+ *   threads ─▶ control reactor runs ─▶ start ─┬─ ready ┄┄ signal ┄┄▶ close control socket
+ *                                             └─ failed ─▶ stop target ◀──────┘
+ *                                                             └─▶ join threads
  *
- * Start and stop both run on the control reactor. A start that fails half way is undone by the
- * stop that a signal begins. */
+ * Start and stop both run on the control reactor. A start that fails half way is undone by the stop
+ * that a signal begins. */
 #include "daemon/daemon.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static void on_target_stopped(void *arg)
 	weft_reactor_stop(d->control_reactor);
 }
 
-/* No method is at work any more, so nothing but the target holds what is the target's. */
+/* No method is under way any more, so nobody else uses objects of the target. */
 static void on_control_closed(void *arg)
 {
 	struct weft_daemon *d = arg;
@@ -58,7 +58,7 @@ void weft_daemon_stop(struct weft_daemon *d)
 		on_control_closed(d);
 }
 
-/* It was renamed, by logrotate for one. */
+/* The file was renamed, by logrotate for example. */
 static void reopen_log(void)
 {
 	struct weft_err err = { "" };
@@ -104,8 +104,8 @@ static void on_signals(struct weft_op *op, int res)
 	weft_sock_poll(&d->signals, &d->signal_op);
 }
 
-/* SIGHUP too: the terminal that went away, unless the log is in a file. Where nohup ignores it, it
- * stays ignored. */
+/* SIGHUP, too: the terminal is gone, unless the log is in a file. Where nohup ignores it, it stays
+ * ignored. */
 static const int stop_signals[] = { SIGTERM, SIGINT, SIGHUP };
 
 bool weft_daemon_stop_requested(const struct weft_daemon *d)
@@ -174,7 +174,7 @@ static void on_store_closed(void *arg)
 	(void)arg;
 }
 
-/* Nobody is served yet, and nobody waits if the store does. */
+/* Opening the store may block: nobody is served yet. */
 static int add_subsystem(struct weft_daemon *d, struct weft_subsys_config *subsys)
 {
 	const struct weft_store_options options = weft_config_store_options(d, subsys);
@@ -216,7 +216,7 @@ int weft_daemon_start_control(struct weft_daemon *d)
 	return weft_control_socket_serve(d->control, d->control_reactor, &d->rpc, d->err);
 }
 
-/* Of a start that is refused before this, images that it made are removed when they are closed. */
+/* A start that is refused before this removes the files that it created when it closes them. */
 static void keep_storage(struct weft_daemon *d)
 {
 	const struct weft_subsys_config *subsys = d->config->subsystems.at;
@@ -225,7 +225,7 @@ static void keep_storage(struct weft_daemon *d)
 		weft_subsys_keep_storage(weft_subsys_find(d->target, subsys[i].nqn));
 }
 
-/* The control socket first: it tells whether another of us is running. */
+/* The control socket first: it shows whether another target is running. */
 static int start_target(struct weft_daemon *d)
 {
 	int rc;
@@ -276,9 +276,9 @@ static void on_start(struct weft_task *task)
 	weft_daemon_announce_ready(d);
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the process ------------------------------------------------------------------------------ */
 
-/* A connection is a descriptor. */
+/* Every connection is a descriptor. */
 static void raise_nofile(void)
 {
 	struct rlimit limit;
@@ -290,9 +290,9 @@ static void raise_nofile(void)
 		weft_warn("cannot raise the limit of open files: %s", strerror(errno));
 }
 
-/* The control reactor waits for admin commands and the control socket: it never polls and is on no
- * CPU. Its engine is epoll, which lets go of a port at once when the process is killed; a ring is
- * taken apart by the kernel later, and the next start would find the port taken. */
+/* The control reactor waits for admin commands and the control socket: it never polls and is bound
+ * to no CPU. Its engine is epoll, which releases a port at once when the process is killed; the
+ * kernel takes a ring apart later, and the next start would find the port taken. */
 static int create_control_reactor(struct weft_daemon *d)
 {
 	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
@@ -327,7 +327,7 @@ static int run_daemon(struct weft_daemon *d)
 	if (!rc)
 		run_control_reactor(d);
 	weft_reactor_threads_stop(&d->threads);
-	/* The wait for signals ends with its reactor. */
+	/* Its reactor ends the wait for signals. */
 	weft_reactor_destroy(d->control_reactor);
 	if (d->signals.fd > 0)
 		close(d->signals.fd);

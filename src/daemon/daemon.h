@@ -1,4 +1,4 @@
-/* daemon.h - what `weft serve` is, for the commands. */
+/* daemon.h - the daemon: `weft serve`, for the commands. */
 #ifndef WEFT_DAEMON_DAEMON_H
 #define WEFT_DAEMON_DAEMON_H
 
@@ -9,17 +9,17 @@
 struct weft_serve_options {
 	bool takeover;  /* take the place of the target that answers at the control socket … */
 	bool drop_rdma; /* … even if it has RDMA connections, which are lost then */
-	const char *pidfile; /* has our pid while we serve; NULL: there is none */
-	bool log_file;       /* SIGHUP is for the log, see weft_log_to() */
-	/* When hosts are served (optional). */
+	const char *pidfile; /* has our pid while we serve; NULL: no file */
+	bool log_file;       /* SIGHUP reopens the log, see weft_log_to() */
+	/* Called when hosts are served (optional). */
 	void (*ready)(void *user);
 	void *user;
 };
 
-/* Serves until a signal says stop, on this thread and one per CPU. 0 after a clean stop. @config
- * came from @doc, which is what `save` writes back. A takeover that fails, and a target whose place
- * another one has taken, end the process: a clean stop would be the end of connections that are not
- * theirs (any more). */
+/* Serves until a signal, on this thread and one per CPU. 0 after a clean stop. @config came from
+ * @doc, which is what `save` writes back. A successor whose takeover fails, and a target that was
+ * taken over, exit the process: a clean stop would close connections that belong to the other
+ * one. */
 int weft_serve(struct weft_config *config, const struct weft_doc *doc,
 	       const struct weft_serve_options *options, struct weft_err *err);
 

@@ -1,4 +1,4 @@
-/* log_running.c - what runs and what changed, a line of the log each, in the same words. */
+/* log_running.c - log what is served: at the start, and after a change. */
 #include "daemon/internal.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "proto/nvme.h"
 
 struct log_walk {
-	const char *only; /* this subsystem; NULL: everything */
+	const char *only; /* of this subsystem; NULL: all of it */
 	char at[WEFT_NQN_MAX + 1];
 	unsigned namespaces, listeners;
 };
@@ -24,7 +24,7 @@ static void log_listener(void *arg, const char *uri, uint16_t portid)
 		weft_info("listening on %s", uri);
 }
 
-/* Its namespaces have named it, if there are any. */
+/* The lines of its namespaces, if it has any, name the subsystem. */
 static void leave_subsys(struct log_walk *w)
 {
 	if (w->at[0] && !w->namespaces)

@@ -1,12 +1,13 @@
-/* pidfile.c - a file that names the process which serves, while it serves.
+/* pidfile.c - the pid file: it has the pid of the process that serves, while it serves.
  *
- *   start: make it, empty ─▶ hosts are served: our pid ─▶ end: remove it
+ *   start: create it, empty ─▶ hosts are served: our pid ─▶ end: remove it
  *
- * The file is not locked: two processes have it at once only in a takeover, and there the old one
- * does not touch it from "go" on (export.c). A process that does not know that rule, an older weft or
- * an administrator, may still remove the file just before the new pid is in it.
+ * The file is not locked: two processes have it at once only in a takeover, and the old one does
+ * not touch it after "go" (takeover/export.c). A process that does not know that rule, an older
+ * weft or an administrator, may still remove the file just before the new pid is in it.
  *
- * Invariant: when weft_pidfile_write() returns 0, the file that it wrote was the one at the path. */
+ * Invariant: when weft_pidfile_write() returns 0, the file that it wrote was the one at the
+ * path. */
 #include "daemon/pidfile.h"
 
 #include <errno.h>

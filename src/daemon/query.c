@@ -1,4 +1,4 @@
-/* query.c - questions to the target that one walk answers. */
+/* query.c - look something up in the running target: each function is one walk over it. */
 #include "daemon/internal.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct subsys_search {
 	unsigned count;
 };
 
-/* A few are enough to choose from. */
+/* The error shows a few names. */
 static void add_candidate(struct subsys_search *search, const char *nqn)
 {
 	size_t len = strlen(search->names);
@@ -58,7 +58,7 @@ static int fail_search(const struct subsys_search *search, struct weft_err *err)
 			 search->names, search->more ? ", …" : "");
 }
 
-/* What a walk does not show (the discovery service, one that is being removed) is not there. */
+/* Subsystems that a walk does not show (discovery, one that is being removed) are not found. */
 int weft_daemon_find_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1],
 			    struct weft_subsys **s, struct weft_err *err)
 {
@@ -73,7 +73,7 @@ int weft_daemon_find_subsys(struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1],
 	return 0;
 }
 
-/* Of one subsystem. */
+/* For one subsystem. */
 struct flags_search {
 	const char *nqn;
 	bool any;

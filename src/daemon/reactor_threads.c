@@ -1,5 +1,5 @@
-/* reactor_threads.c - one thread per CPU; its reactor is created and destroyed on it, where its memory and
- * its ring belong. */
+/* reactor_threads.c - one thread per CPU. Each creates and destroys its reactor itself, so that
+ * memory and ring are local to it. */
 #include "daemon/reactor_threads.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@ struct weft_reactor_threads {
 	unsigned count;
 };
 
-/* Returns when every reactor is there. @options.cpu is each thread's own. */
+/* Returns when every reactor exists. Each thread sets @options.cpu itself. */
 int weft_reactor_threads_start(struct weft_reactor_threads *threads, const cpu_set_t *cpus,
 			       const struct weft_reactor_options *options, struct weft_err *err);
 /* Ends and frees what weft_reactor_threads_start() made, also when it failed. */

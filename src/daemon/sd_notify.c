@@ -1,3 +1,4 @@
+/* sd_notify.c - tell the service manager how far we are (sd_notify(3)). */
 #include "daemon/sd_notify.h"
 
 #include <stddef.h>

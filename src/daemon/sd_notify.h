@@ -2,7 +2,7 @@
 #ifndef WEFT_DAEMON_SD_NOTIFY_H
 #define WEFT_DAEMON_SD_NOTIFY_H
 
-/* "READY=1", "STOPPING=1". Does nothing where nobody asked to be told. */
+/* "READY=1", "STOPPING=1". Does nothing if $NOTIFY_SOCKET is not set. */
 void weft_sd_notify(const char *state);
 
 #endif

@@ -1,16 +1,17 @@
-/* copies.c - records in a file, whole or not at all, whatever happens to power.
+/* copies.c - the two copies (A/B) of the records in the state file: one is whole and durable,
+ * whatever happens to power.
  *
- *   0          4 KiB      64 KiB                16 MiB on
- *   │ its name │ members  │ slot 0: odd        │ slot 1: even        │
- *                           ┌ head: magic, checksum, nodes, revision, session, length │ records ┐
+ *   0          4 KiB           64 KiB                16 MiB on
+ *   │ magic    │ member records │ copy A: odd        │ copy B: even        │
+ *                             ┌ head: magic, checksum, nodes, revision, session, length │ records ┐
  *
- * A revision is written to the slot that the one before it is not in, and then synced: whatever is
- * torn, cut or lost on the way is of the new one, whose checksum tells. The file is sparse.
+ * A revision overwrites the copy that does not hold the revision before it, and is synced. A torn
+ * write damages only the new copy, and its checksum shows it. The file is sparse.
  *
- * A writer that was killed between the two may leave a revision that others see and the disk has
- * not. So who reads a new one syncs before it believes in it.
+ * A writer killed before its sync may leave a revision that processes can read and the disk does
+ * not have. So a reader syncs a new revision before it uses it.
  *
- * Invariant: at any moment, one slot holds a revision that is whole and durable. */
+ * Invariant: at any moment one copy is whole and durable. */
 #include "store/copies.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static_assert(sizeof(struct copy_header) == 40, "head of a slot");
 
 enum { CRC_FROM = offsetof(struct copy_header, nodes) };
 
-/* One a microsecond would last for years: what is beyond it was not counted. */
+/* A revision each microsecond would last for years: a higher number is damage. */
 static const uint64_t revision_max = 1ull << 48;
 
 static off_t copy_offset(uint64_t revision)
@@ -48,9 +49,9 @@ static uint32_t copy_crc(const void *copy, size_t size)
 	return crc32_iscsi((unsigned char *)copy + CRC_FROM, (int)(size - CRC_FROM), ~0u);
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- read and write all bytes ----------------------------------------------------------------- */
 
-/* What lies beyond the end reads as zeroes. */
+/* Bytes beyond the end of the file read as zeroes. */
 static int read_all(int fd, void *buf, size_t size, off_t at)
 {
 	size_t have = 0;
@@ -131,7 +132,7 @@ static int decode_copy(const char *copy, size_t size, struct store_records **out
 	return rc;
 }
 
-/* All of the slot that begins with @head. -EINVAL: it is not whole. */
+/* Reads the whole copy that begins with @head. -EINVAL: it is not whole. */
 static int read_checked(int fd, const struct copy_header *head, char **out, size_t *size)
 {
 	uint64_t length = le64_to_cpu(head->length);
@@ -163,7 +164,7 @@ static int read_copy(int fd, const struct copy_header *head, struct store_record
 	return rc < 0 ? rc : decode_copy(copy, size, out);
 }
 
-/* A head in the slot of the other parity is none of its own. */
+/* A revision of the wrong parity does not belong to this copy. */
 static uint64_t newer_revision(const struct copy_header *head, unsigned parity, uint64_t known)
 {
 	uint64_t revision = le64_to_cpu(head->revision);
@@ -211,8 +212,7 @@ int store_copies_have(int fd, uint64_t revision, bool *have)
 	return rc == -EINVAL ? 0 : rc;
 }
 
-/* Not even its first revision was ever whole. Where the first slot has a later one, the second slot
- * was written, and lost. */
+/* The first revision was never whole. If copy A has a later one, copy B was written, and lost. */
 static bool is_new_file(const struct copy_header heads[2])
 {
 	return is_empty_header(&heads[1]) && newer_revision(&heads[0], 1, 1) == 0;
@@ -240,7 +240,7 @@ int store_copies_load(int fd, uint64_t known, struct store_records **out)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* It may or may not be on the disk: nobody shall take it for good later. */
+/* The copy may or may not be on the disk: nobody must use it later. */
 static void invalidate_copy(int fd, uint64_t revision)
 {
 	static const struct copy_header none;

@@ -1,20 +1,20 @@
-/* cycle.c - one cycle on the state file, on a thread that may block.
+/* cycle.c - one cycle on the state file, on a thread that may block: read newer records, commit,
+ * scan members.
  *
  *   check our lock and our member record ─▶ write our acknowledged revision ─▶ lock
- *       ─▶ read newer records ─▶ repair a damaged file
- *     ─▶ commit all transactions as one revision ─▶ drain inotify events of our own writes
- *         ─▶ unlock ─▶ scan members
+ *     ─▶ read newer records ─▶ repair a damaged file ─▶ commit all transactions as one revision
+ *     ─▶ drain inotify events of our own writes ─▶ unlock ─▶ scan members
  *
- * A user may truncate the file, overwrite it, or put another in its place. A member writes back
- * the records that it knows, but commits nothing to a file that is not at its path any more.
+ * A user may truncate the file, overwrite it, or put another in its place. A member writes back the
+ * records that it knows, but commits nothing to a file that is not at its path any more.
  *
- * Members are scanned after the commit: a member that has read the file before the commit holds
- * its lock by then. Joining takes the exclusive lock, so "this node is absent" stays true until
- * the commit is readable.
+ * Members are scanned after the commit: a member that has read the file before the commit holds its
+ * lock by then. Joining takes the exclusive lock, so "this node is absent" stays true until the
+ * commit is readable.
  *
  * Locks are verified, not trusted. While we live, no other process may take our lock, write our
- * record, mark us as left or begin a session. If one did, locks are not shared, or ours was
- * lost, and we stop being a member. A joining process probes first (suspects.c).
+ * record, mark us as left or begin a session. If one did, locks are not shared, or ours was lost,
+ * and we stop being a member. A joining process probes first (suspects.c).
  *
  * inotify events that came before the unlock describe changes which this cycle has read; they do
  * not start another cycle. */
@@ -33,12 +33,12 @@
 
 enum {
 	JOIN_PAUSE_NS = 10000000,
-	JOIN_TRIES_GONE = 100,    /* for one that was killed to have let go */
-	JOIN_TRIES_WRITING = 500, /* for one that writes, to a busy disk */
-	LOCK_YIELDS = 50,         /* the first tries: who is there may need this CPU */
+	JOIN_TRIES_GONE = 100,    /* until the kernel has released the lock of a killed process */
+	JOIN_TRIES_WRITING = 500, /* until a member has written to a busy disk */
+	LOCK_YIELDS = 50,         /* the first tries: the holder may need this CPU */
 	LOCK_TRIES = 70,
 	LOCK_PAUSE_NS = 50000,
-	PROBE_ROUNDS = 4, /* of members that come and go while we watch others */
+	PROBE_ROUNDS = 4, /* other members may come and go while we probe some */
 };
 
 static const struct store_records *newest_records(const struct store_cycle *cycle)
@@ -65,7 +65,7 @@ static int save_records(struct store_cycle *cycle, struct store_records *next)
 	return 0;
 }
 
-/* -ESTALE: somebody is there who must not be. */
+/* -ESTALE: a node lives that must be absent. */
 static int check_absent(const struct store_cycle *cycle, const struct weft_store_txn *txn)
 {
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
@@ -79,7 +79,7 @@ static int check_absent(const struct store_cycle *cycle, const struct weft_store
 	return rc;
 }
 
-/* Into *@next, which those before it may have made. */
+/* Into *@next, which earlier transactions may have made. */
 static int apply_txn(struct store_records **next, const struct store_cycle *cycle,
 		     const struct weft_store_txn *txn)
 {
@@ -100,7 +100,7 @@ static int apply_txn(struct store_records **next, const struct store_cycle *cycl
 	return rc;
 }
 
-/* One write for all of them; each is done or not by what it asks for. */
+/* One write for all transactions; each succeeds or fails by the versions that it expects. */
 static void commit_all(struct store_cycle *cycle)
 {
 	struct store_records *next = NULL;
@@ -172,8 +172,8 @@ static int check_lock(struct store_cycle *cycle)
 		       rc;
 }
 
-/* A line of the past is somebody's who has put an old file back. Who joins as our node finds our
- * line in place of its own, and does not. */
+/* An older record of another incarnation comes from an old file that somebody has put back. A
+ * process that joins as our node finds our record in place of its own, and gives up. */
 static int check_own_record(struct store_cycle *cycle, const struct store_member_record *there)
 {
 	if (there->stage == STORE_LEFT && there->incarnation == cycle->own.incarnation)
@@ -212,7 +212,7 @@ static int check_session(struct store_cycle *cycle)
 		       0;
 }
 
-/* --- a visit ---------------------------------------------------------------------------------- */
+/* --- the cycle -------------------------------------------------------------------------------- */
 
 static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 {
@@ -237,8 +237,7 @@ static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 	return 0;
 }
 
-/* A visit is short: who meets another one waits for it, but not for one that has been stopped
- * there. */
+/* A cycle is short: wait for the lock that another member holds, but not for a stopped process. */
 static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
@@ -270,7 +269,7 @@ int store_cycle_run(struct store_cycle *cycle)
 			store_members_scan(cycle->fd, cycle->node, cycle->nodes, cycle->members);
 }
 
-/* --- the first -------------------------------------------------------------------------------- */
+/* --- join and leave --------------------------------------------------------------------------- */
 
 static bool is_alone(const struct store_cycle *cycle)
 {
@@ -311,11 +310,11 @@ static int become_member(struct store_cycle *cycle)
 		return rc;
 	if (is_alone(cycle))
 		return begin_session(cycle);
-	/* Who counts on fewer would not wait for all. */
+	/* A member that expects fewer nodes would not wait for all. */
 	return newest_records(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
 }
 
-/* -EINPROGRESS: there are doubts. */
+/* -EINPROGRESS: there are suspects to probe. */
 static int join_locked(struct store_cycle *cycle, struct store_suspects *suspects)
 {
 	int rc = store_copies_init(cycle->fd);
@@ -393,7 +392,7 @@ int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 	return rc == -EINPROGRESS ? -EAGAIN : rc;
 }
 
-/* A line that is not ours any more is left to its owner. */
+/* A record that is not ours any more is left to its owner. */
 void store_cycle_leave(struct store_cycle *cycle)
 {
 	struct store_member_records lines;

@@ -1,15 +1,14 @@
-/* file.c - a store in a file, for targets on one machine or on a shared file system.
+/* file.c - a store in a state file, for targets on one machine or on a shared file system.
  *
- *   commit, ack, a change seen ─▶ kick ─▶ cycle, on a worker ─▶ moved ─▶ members seen ─▶ txns done
- *                                  ▲                              │
- *                                  └──────── more to do ──────────┘
+ *   commit, ack, inotify ─▶ schedule ─▶ cycle, on a worker ─▶ changed() ─▶ members ─▶ txn->done()
+ *                             ▲                                  │
+ *                             └──────────── more to do ──────────┘
  *
- * A cycle begins at the end of a turn: what that turn acknowledges and commits goes together.
+ * A cycle starts at the end of a reactor turn, with all that the turn acknowledged and committed.
  *
- * Others' changes show by inotify, which every member on this kernel sees at once; what members on
- * other machines write shows by looking once a second. The death of a member shows as the close of
- * its descriptor; the kernel lets go of its lock a moment later, so the look is repeated a few
- * times.
+ * inotify shows changes by processes of this kernel; a poll every second those of other machines.
+ * The close of a descriptor shows a member's death, and its lock is freed a moment later: the cycle
+ * is repeated a few times.
  *
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include "store/file.h"
@@ -24,12 +23,12 @@
 #include "store/member_locks.h"
 
 enum {
-	BUSY_MS = 2,           /* somebody else is at the file */
-	BUSY_LOG_AFTER = 1000, /* so many times that it is no visit of a member's */
+	BUSY_MS = 2,           /* another process has the lock */
+	BUSY_LOG_AFTER = 1000, /* so many times that it is not a member's cycle */
 	POLL_MS = 1000,
 	CLOSED_POLLS = 50, /* after a close was seen … */
-	CLOSED_MS = 1,     /* … this far apart: hosts wait for what the dead one served */
-	FAILED_MS = 1000,  /* the file could not be used */
+	CLOSED_MS = 1,     /* … this far apart: hosts wait for the groups of the dead member */
+	FAILED_MS = 1000,  /* after an error of the file */
 };
 
 static void schedule_cycle(struct file_store *f);
@@ -93,7 +92,7 @@ static void apply_cycle_result(struct file_store *f)
 	complete_txns(&f->cycle.txns);
 }
 
-/* In front of those that came meanwhile. */
+/* In front of transactions that came meanwhile. */
 static void put_back_txns(struct file_store *f)
 {
 	weft_list_splice(&f->cycle.txns, &f->txns);
@@ -106,7 +105,7 @@ static void drop_fresh(struct file_store *f)
 		store_records_free(take_ptr(&f->cycle.fresh));
 }
 
-/* What cannot be done is tried again when its owner comes again; what must be seen, in a while. */
+/* Transactions fail, and their owners may commit again; the cycle itself is repeated in a while. */
 static void fail_cycle(struct file_store *f, int rc)
 {
 	if (!f->failing)
@@ -116,7 +115,7 @@ static void fail_cycle(struct file_store *f, int rc)
 	fail_txns(&f->cycle.txns, store_cycle_error(rc));
 }
 
-/* Others go on without us, and what they wrote is none of ours. */
+/* Other members go on without us; we do not use what they wrote. */
 static void fail_lost_member(struct file_store *f)
 {
 	drop_fresh(f);
@@ -227,7 +226,7 @@ static void file_commit(struct weft_store *store, struct weft_store_txn *txn)
 	schedule_cycle(file_of(store));
 }
 
-/* Nobody reads it where there is nobody else. */
+/* With one node nobody reads it. */
 static void file_acked(struct weft_store *store)
 {
 	if (store->nodes > 1)
@@ -243,7 +242,7 @@ static void file_leave(struct weft_store *store)
 	schedule_cycle(f);
 }
 
-/* --- what members say ------------------------------------------------------------------------- */
+/* --- values that members must agree on -------------------------------------------------------- */
 
 static int file_agree(struct weft_store *store, unsigned topic, uint64_t as)
 {
@@ -255,7 +254,7 @@ static void file_agree_end(struct weft_store *store, unsigned topic)
 	store_member_agree_end(file_of(store)->fd, topic);
 }
 
-/* --- others' changes -------------------------------------------------------------------------- */
+/* --- changes by others ------------------------------------------------------------------------ */
 
 static void on_file_events(struct store_watch *watch, const struct store_file_events *file_events)
 {
@@ -300,7 +299,7 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 	return 0;
 }
 
-/* --- another process goes on ------------------------------------------------------------------ */
+/* --- takeover --------------------------------------------------------------------------------- */
 
 static bool file_is_still(const struct weft_store *store)
 {
@@ -309,7 +308,7 @@ static bool file_is_still(const struct weft_store *store)
 	return !f->busy && weft_list_empty(&f->txns);
 }
 
-/* What others did meanwhile is looked at, and they are told what we did. */
+/* Reads what others did meanwhile, and writes what we acknowledged. */
 static void file_thawed(struct weft_store *store)
 {
 	schedule_cycle(file_of(store));
@@ -324,7 +323,7 @@ static void file_export(const struct weft_store *store, struct weft_store_state 
 	state->fd = f->fd;
 }
 
-/* The lock is the open file description's, and so came along; taking it again makes sure. */
+/* The lock belongs to the open file description, and so came with it; locking again makes sure. */
 static int file_import(struct weft_store *store, struct weft_store_state *state,
 		       struct weft_err *err)
 {
@@ -344,7 +343,7 @@ static int file_import(struct weft_store *store, struct weft_store_state *state,
 	return rc < 0 || store->nodes == 1 ? rc : watch_changes(f, err);
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- close ------------------------------------------------------------------------------------ */
 
 static void file_free(struct file_store *f)
 {
@@ -355,7 +354,7 @@ static void file_free(struct file_store *f)
 	free(f->path);
 }
 
-/* A cycle under way may be looking at the watch. */
+/* A cycle under way may use the watch. */
 static void finish_close(struct file_store *f)
 {
 	if (f->busy)
@@ -366,7 +365,7 @@ static void finish_close(struct file_store *f)
 		return;
 	}
 	fail_txns(&f->txns, -ECANCELED);
-	if (!f->store.lost && !f->store.frozen) /* frozen: another process may be this member */
+	if (!f->store.lost && !f->store.frozen) /* frozen: the successor may be this member */
 		store_cycle_leave(&f->cycle);
 	file_free(f);
 	store_closed(&f->store);
@@ -382,7 +381,7 @@ static void file_close(struct weft_store *store)
 	finish_close(f);
 }
 
-/* --- opening ---------------------------------------------------------------------------------- */
+/* --- open ------------------------------------------------------------------------------------- */
 
 static int file_create(struct weft_store **store, const char *path)
 {

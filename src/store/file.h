@@ -1,4 +1,4 @@
-/* file.h - a store in a file, and how it is opened. */
+/* file.h - a store in a state file, and how it is opened. */
 #ifndef WEFT_STORE_FILE_H
 #define WEFT_STORE_FILE_H
 
@@ -14,18 +14,18 @@ struct file_store {
 	struct weft_op op;
 	struct store_cycle cycle;
 	struct weft_list txns;
-	struct weft_task start_cycle; /* the cycle, when this turn has said all that it is for */
+	struct weft_task start_cycle; /* deferred to the end of the turn */
 	bool busy, rerun, failing, closing;
-	unsigned fast_polls; /* that follow soon */
-	unsigned lock_waits; /* visits in a row that found somebody else at the file */
+	unsigned fast_polls; /* cycles that are to follow soon */
+	unsigned lock_waits; /* cycles in a row that did not get the lock */
 	struct weft_timer timer;
 
-	struct store_watch watch; /* where others can change it */
+	struct store_watch watch; /* if others can change the file */
 };
 
-/* Opens the file and joins, with what it holds as the copy. Blocks. */
+/* Opens the file, joins and loads its records. Blocks. */
 int store_file_join(struct file_store *f, struct weft_err *err);
-/* What a visit needs to know, of the file that f->fd has open. */
+/* Prepares a cycle on the file that f->fd has open. */
 void store_file_init_cycle(struct file_store *f);
 /* shared_fs.c */
 bool store_file_on_shared_fs(const struct weft_store *store);

@@ -1,4 +1,4 @@
-/* file_open.c - a state file is opened: made where there is none, joined, read. On a thread that may
+/* file_open.c - open a state file: create it if there is none, join, load it. On a thread that may
  * block. */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,8 @@ static int open_or_make(struct weft_chased *at, const char *path, struct weft_er
 	return weft_chased_open(at, O_RDWR);
 }
 
-/* Made here or a moment ago by another: either way its name must survive before it is relied on. */
+/* Created here, or a moment ago by another member: in both cases its name must be durable before it
+ * is used. */
 static int open_state_file(struct file_store *f, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
@@ -31,7 +32,7 @@ static int open_state_file(struct file_store *f, struct weft_err *err)
 	int rc;
 
 	f->fd = open_or_make(&at, path, err);
-	if (f->fd == -EEXIST) { /* by another member, just now */
+	if (f->fd == -EEXIST) { /* created by another member, just now */
 		weft_chased_close(&at);
 		f->fd = open_or_make(&at, path, err);
 	}
@@ -113,7 +114,8 @@ static int fail_join(const struct file_store *f, int rc, unsigned hidden, struct
 	}
 }
 
-/* It sees our lock as another process would. Where that is not to be had, less is seen. */
+/* A second open file description: it sees our lock as another process would. Without one, fewer
+ * losses of the lock are noticed. */
 static int open_lock_probe(int fd)
 {
 	char path[32];

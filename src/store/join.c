@@ -1,16 +1,15 @@
-/* join.c - a store is opened, and with it this process is a member.
+/* join.c - open a store and become a member, blocking (weft_store_open) or on a thread
+ * (weft_store_join).
  *
- *   weft_store_open()   create
- *       ─▶ join, which blocks ──────────────▶ joined                  on control
- *   weft_store_join()   create ─▶ thread: join ─▶ control's mailbox ──▶ joined ─▶ done()
- *                                   └─ cancelled ─────────────────▶ close ──▶ done()
+ *   weft_store_open()   create ─▶ join, which blocks ───────────────────▶ joined
+ *   weft_store_join()   create ─▶ thread: join ─▶ message to control reactor ─▶ joined ─▶ done()
+ *                                   └─ cancelled ─▶ close ─▶ done()
  *
- * Joining takes as long as it takes to be sure that nobody lives unseen, or that somebody has let
- * go of the file: seconds. Who serves nobody yet may as well wait. A target that serves hosts may
- * not: its join has a thread of its own, which ends with it.
+ * A join takes seconds if a suspect must be probed or the file is locked. A process that serves
+ * nobody yet may block. A target that serves hosts may not: its join has a thread of its own, which
+ * ends with it.
  *
- * Who cancels a join waits for its thread all the same, but no longer than for one look at the
- * file. Whatever that look has found, we have left when done() runs.
+ * A cancelled join still ends its current poll; when done() runs we are not a member.
  *
  * Invariant: until it has joined, only the thread that joins knows the store. */
 #include <assert.h>
@@ -41,7 +40,7 @@ static int joined(struct weft_store *store, struct weft_err *err)
 	return store->ops->joined ? store->ops->joined(store, err) : 0;
 }
 
-/* --- the control reactor waits ------------------------------------------------------------------------------- */
+/* --- blocking: the control reactor waits ------------------------------------------------------ */
 
 static void on_failed_open_closed(void *arg)
 {
@@ -67,7 +66,7 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 	return 0;
 }
 
-/* --- the control reactor goes on ----------------------------------------------------------------------------- */
+/* --- on a thread: the control reactor goes on ------------------------------------------------- */
 
 static int join_on_thread(struct weft_offload *offload)
 {

@@ -1,7 +1,7 @@
-/* mem.c - a store of this process alone, for subsystems whose state need not outlive it.
+/* mem.c - a store in memory, of this process alone, for subsystems whose state need not outlive it.
  *
- * It is there so that who changes state has one way to do it: with a store. A commit is done at the
- * end of the turn, as a callback must not come from inside the call. */
+ * With it all code that changes state does so in one way: by a commit to a store. A commit is done
+ * at the end of the turn, because a callback must not run inside the call. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static struct mem_store *mem_of(struct weft_store *store)
 	return container_of(store, struct mem_store, store);
 }
 
-/* Into *@next, which those before it may have made. */
+/* Into *@next, which earlier transactions may have made. */
 static void mem_apply_txn(struct store_records **next, const struct mem_store *mem,
 			  struct weft_store_txn *txn)
 {
@@ -31,8 +31,8 @@ static void mem_apply_txn(struct store_records **next, const struct mem_store *m
 	txn->revision = now->revision + 1;
 }
 
-/* One revision for all that this turn has brought; what their owners commit next is the next
- * turn's. */
+/* One revision for all commits of this turn; commits from their callbacks wait for the next
+ * turn. */
 static void mem_commit_txns(struct weft_task *task)
 {
 	struct mem_store *mem = container_of(task, struct mem_store, commit);
@@ -62,7 +62,7 @@ static void mem_commit(struct weft_store *store, struct weft_store_txn *txn)
 
 static void mem_acked(struct weft_store *store)
 {
-	(void)store; /* there is nobody to tell */
+	(void)store; /* there are no other members */
 }
 
 static bool mem_is_still(const struct weft_store *store)

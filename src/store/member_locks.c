@@ -1,14 +1,13 @@
-/* member_locks.c - who has the file open as which node.
+/* member_locks.c - which node numbers are taken: OFD locks on bytes far behind the data.
  *
- * A member holds a lock on a byte far behind the data, of its open file description: the kernel
- * lets go of it when the process ends, however that comes. What it has to say is in its line
- * (member_record.h).
+ * The kernel drops a lock when its process ends, in whatever way. What a member has to say is in
+ * its member record (member_record.h).
  *
- *   2^62: the store, shared to look, exclusive to change   2^62 + node: a member, exclusive
- *   2^62 + 2^61 + slot × 2^40: what all say of a slot (base/agree.h)
+ *   2^62: the store, shared to read, exclusive to change   2^62 + node: a member, exclusive
+ *   2^62 + 2^61 + topic × 2^40: the value of a topic (base/agree.h)
  *
- * A file system that other machines have, too, may lose a lock whose holder lives: when a lease
- * ran out, or a server forgot. So a member asks again and again whether it still holds its own. */
+ * A network file system can lose a lock whose holder lives (an expired lease, a server restart), so
+ * a member tests its own lock in every cycle. */
 #include "store/member_locks.h"
 
 #include <assert.h>
@@ -35,7 +34,7 @@ int store_member_is_locked(int fd, unsigned node)
 	return weft_ofd_held(fd, F_WRLCK, locks_at + node, 1, NULL);
 }
 
-/* One that is alone looks for no others: there must be none, whatever they take this file for. */
+/* With one node all locks are taken: no other process may use the file, as whichever node. */
 int store_member_lock(int fd, unsigned node, unsigned nodes)
 {
 	int rc = nodes > 1 ? weft_ofd_lock(fd, F_WRLCK, locks_at + node, 1) :
@@ -44,7 +43,7 @@ int store_member_lock(int fd, unsigned node, unsigned nodes)
 	return rc == -EAGAIN ? -EBUSY : rc;
 }
 
-/* This kernel may answer for a server that has forgotten: only a lock asks the server. */
+/* This kernel may answer for a server that has forgotten the lock: only locking asks the server. */
 int store_member_check_lock(int fd, int lock_probe_fd, unsigned node, unsigned nodes)
 {
 	int held = lock_probe_fd < 0 ? 1 : store_member_is_locked(lock_probe_fd, node);
@@ -61,7 +60,7 @@ void store_member_unlock(int fd)
 	weft_ofd_lock(fd, F_UNLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
 }
 
-/* Who joins is no member before it has joined. */
+/* A joining process is not a member yet. */
 static struct store_member member_from_record(bool locked, const struct store_member_record *line)
 {
 	if (!locked || line->stage == STORE_JOINING)
@@ -86,7 +85,7 @@ int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_membe
 	return rc;
 }
 
-/* --- what they say ---------------------------------------------------------------------------- */
+/* --- values of topics ------------------------------------------------------------------------- */
 
 enum { TOPIC_BITS = 40 };
 

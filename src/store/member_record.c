@@ -1,10 +1,10 @@
-/* member_record.c - what every member says of itself in the file: a line for each, that it alone writes.
+/* member_record.c - each member's record in the state file; only that member writes it.
  *
  *   ┌ checksum, 4 │ stage, 4 │ incarnation, 8 │ acked, 8 │ locks, 8 │ heard, 8 │ unused ┐ 64 bytes
  *
- * A line is not synced: it counts only while its writer lives, or may live. An incarnation is a
- * count in its upper half and random in its lower one: of two processes that both take themselves
- * for one node, the lines differ, and both can say whose is the later one. */
+ * Records are not synced: a record matters only while its writer may live. An incarnation has a
+ * counter in its upper 32 bits and a random number in its lower: two processes that both think they
+ * are node 1 write different records, and both see which is later. */
 #include "store/member_record.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 #include "store/copies.h"
 
 struct raw_member_record {
-	__le32 crc; /* of all that follows: a line read while it is written is not believed */
+	__le32 crc; /* of all that follows: a half written record is not valid */
 	__le32 stage;
 	__le64 incarnation, acked, locks, joiners_seen;
 	__u8 unused[24];
@@ -57,7 +57,7 @@ int store_member_records_read(int fd, struct store_member_records *lines)
 
 	if (n < 0)
 		return -errno;
-	memset((char *)raw + n, 0xff, sizeof(raw) - (size_t)n); /* no line's checksum */
+	memset((char *)raw + n, 0xff, sizeof(raw) - (size_t)n); /* no valid checksum */
 	for (unsigned i = 0; i < WEFT_STORE_NODES_MAX; i++)
 		lines->at[i + 1] = decode_record(&raw[i]);
 	return 0;
@@ -99,9 +99,9 @@ uint64_t store_next_incarnation(const struct store_member_record *line)
 	return (count <= INCARNATION_COUNT_MAX ? count : 1) << 32 | random;
 }
 
-/* --- where locks show ------------------------------------------------------------------------- */
+/* --- the lock domain -------------------------------------------------------------------------- */
 
-/* What is not known is nobody else's. */
+/* An unknown boot id is like no other. */
 static void read_boot_id(char *id, size_t size)
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -127,7 +127,7 @@ uint64_t store_lock_domain(int fd)
 	return le64_to_cpu(where) | 1;
 }
 
-/* The size comes first: behind what is taken for the end nothing is read. */
+/* The size first: bytes behind the known end would not be read. */
 void store_drop_page_cache(int fd)
 {
 	struct statx now;

@@ -1,4 +1,4 @@
-/* records.c - all records of one revision, and the same as bytes.
+/* records.c - all records of one revision; encode and decode them.
  *
  *   ┌ key length, 2 │ 0, 2 │ value length, 4 │ version, 8 │ key │ value ┐ … one after the other
  *
@@ -14,7 +14,7 @@
 
 struct store_record {
 	struct weft_store_record body;
-	unsigned refs; /* revisions that have it */
+	unsigned refs; /* revisions that share it */
 };
 
 struct record_header {
@@ -56,7 +56,7 @@ void store_records_free(struct store_records *records)
 	free(records);
 }
 
-/* Where the first is that is not before @key. */
+/* The index of the first record that is not before @key. */
 static unsigned lower_bound(const struct store_records *records, const char *key)
 {
 	unsigned from = 0, to = records->count;
@@ -94,9 +94,9 @@ const struct weft_store_record *store_records_next(const struct store_records *r
 	return place < records->count ? &records->at[place]->body : NULL;
 }
 
-/* --- making ----------------------------------------------------------------------------------- */
+/* --- create and change ------------------------------------------------------------------------ */
 
-/* Value and key lie behind the record itself. */
+/* Value and key lie behind the struct. */
 static struct store_record *record_new(const char *key, size_t key_len, const void *value,
 				       uint32_t len, uint64_t version)
 {
@@ -212,7 +212,7 @@ struct store_records *store_records_apply(const struct store_records *from, uint
 	return *rc < 0 ? NULL : take_ptr(&next);
 }
 
-/* --- as bytes --------------------------------------------------------------------------------- */
+/* --- encode and decode ------------------------------------------------------------------------ */
 
 size_t store_records_size(const struct store_records *records)
 {
@@ -245,7 +245,7 @@ void store_records_encode(const struct store_records *records, void *bytes)
 	}
 }
 
-/* Behind the last one: so no key is there twice, and reading takes no longer than there are bytes. */
+/* Keys must ascend: so no key is there twice, and decoding takes linear time. */
 static bool is_after_last(const struct store_records *records, const char *key, size_t key_len)
 {
 	if (!records->count)
@@ -253,7 +253,7 @@ static bool is_after_last(const struct store_records *records, const char *key, 
 	return strncmp(key, records->at[records->count - 1]->body.key, key_len) > 0;
 }
 
-/* The bytes that it takes, or -errno. */
+/* Returns its size in bytes, or -errno. */
 static ssize_t decode_one(struct store_records *records, const char *at, size_t left)
 {
 	struct record_header head;

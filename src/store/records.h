@@ -1,4 +1,4 @@
-/* records.h - all records of one revision, and the same as bytes. */
+/* records.h - all records of one revision; encode and decode them. */
 #ifndef WEFT_STORE_RECORDS_H
 #define WEFT_STORE_RECORDS_H
 
@@ -6,8 +6,8 @@
 
 #include "store/store.h"
 
-/* Never changed once it is shown: a new revision is a new one, and has those records in common with
- * the one before that did not change. So they belong to one thread at a time, together. */
+/* Never changed once it is published: a new revision is a new struct, which shares unchanged
+ * records with the one before. So revisions that share records belong to one thread at a time. */
 struct store_records {
 	struct store_record **at; /* @count of them, by key */
 	unsigned count, room;
@@ -22,14 +22,15 @@ const struct weft_store_record *store_records_find(const struct store_records *r
 						   const char *key);
 const struct weft_store_record *store_records_next(const struct store_records *records,
 						   const char *key);
-/* What @txn makes of @from, as @revision. NULL and @rc: a version was another one (-ESTALE), or
- * there is no memory. */
+/* @from after @txn, as @revision. NULL and @rc: a version differs (-ESTALE), or there is no
+ * memory. */
 struct store_records *store_records_apply(const struct store_records *from, uint64_t revision,
 					  const struct weft_store_txn *txn, int *rc);
 
-size_t store_records_size(const struct store_records *records); /* as bytes */
+size_t store_records_size(const struct store_records *records); /* encoded */
 void store_records_encode(const struct store_records *records, void *bytes);
-/* Adds what @bytes hold to @records, which are empty. -EINVAL: it is not what encode() wrote. */
+/* Decodes @bytes into @records, which are empty. -EINVAL: store_records_encode() did not write
+ * them. */
 int store_records_decode(struct store_records *records, const void *bytes, size_t size);
 
 #endif

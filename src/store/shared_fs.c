@@ -1,4 +1,4 @@
-/* shared_fs.c - is the state on a file system that other machines may have mounted, too? */
+/* shared_fs.c - is the state file on a file system that other machines can mount? */
 #include <linux/magic.h>
 #include <sys/vfs.h>
 

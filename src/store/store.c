@@ -1,4 +1,5 @@
-/* store.c - what every kind of store has: the copy, the watcher, the wait for all members. */
+/* store.c - what all types of stores have in common: our copy, the watcher, the wait for all
+ * members. */
 #include "store/store.h"
 
 #include <assert.h>
@@ -202,7 +203,7 @@ void weft_store_wait_cancel(struct weft_store_wait *wait)
 	weft_list_remove(&wait->link);
 }
 
-/* A line that cannot be read tells nothing of who wrote it. */
+/* A record that cannot be read says nothing about its writer. */
 static struct store_member merge_seen(const struct store_member *was, const struct store_member *is)
 {
 	struct store_member now = *is;
@@ -212,7 +213,7 @@ static struct store_member merge_seen(const struct store_member *was, const stru
 	return now;
 }
 
-/* One that came back between two looks was gone in between. */
+/* A member with another incarnation was gone between two scans. */
 static bool has_gone(const struct store_member *was, const struct store_member *is)
 {
 	return was->alive && (!is->alive || is->incarnation != was->incarnation);
@@ -244,7 +245,7 @@ void weft_store_set_lost(struct weft_store *store, const char *why)
 		store->watcher.lost(store->watcher.arg, why);
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- close ------------------------------------------------------------------------------------ */
 
 static void cancel_waits(struct weft_store *store)
 {

@@ -1,6 +1,7 @@
-/* store.h - small records that several processes share, or that outlive this one.
+/* store.h - the store: small records that several processes share, or that outlive this one.
  *
- *   control reactor ── commit ──▶ store ── changed ──▶ every member ── ack ──▶ store ── settled ──▶ control reactor
+ *   control reactor ── commit ──▶ store ── changed ──▶ every member
+ *   control reactor ◀─ settled ── store ◀── ack ──────┘
  *
  * A store has one revision, which each commit increments. A record has a key, a value and a
  * version: the revision that wrote it. Each member keeps a copy of all records, so a read is a
@@ -34,17 +35,17 @@ struct weft_store_ops;
 
 struct weft_store_options {
 	struct weft_reactor *control_reactor;
-	const char *spec;     /* "file:PATH", or "mem": this process's own, gone with it */
-	unsigned node, nodes; /* who we are, 1 … nodes; with one node nobody else may open it */
-	bool successor;       /* frozen and empty: weft_store_import() brings what it is */
+	const char *spec;     /* "file:PATH", or "mem": in memory, of this process alone */
+	unsigned node, nodes; /* our node, 1 … nodes; with one node no other process may open it */
+	bool successor;       /* a takeover: frozen and empty until weft_store_import() */
 };
 
-/* Blocks, for seconds where locks may not be shared: for who serves nobody yet. -EBUSY: somebody
- * else is this node, or just leaves; -EXDEV: a member lives whose lock does not show here. */
+/* Blocks, for seconds if locks may not be shared: only while nobody is served. -EBUSY: another
+ * process is this node, or just leaves; -EXDEV: a member lives whose lock does not show here. */
 int weft_store_open(struct weft_store **store, const struct weft_store_options *options,
 		    struct weft_err *err);
 
-struct weft_store_joining; /* gone when its done() runs */
+struct weft_store_joining; /* freed when its done() runs */
 
 /* The same on a thread of its own, while the control reactor goes on. done() runs on the control
  * reactor, later: with 0 @store is open and its owner's; with -errno @err says why, and nothing is
@@ -53,29 +54,30 @@ int weft_store_join(struct weft_store_joining **joining, const struct weft_store
 		    void (*done)(void *arg, int rc, struct weft_store *store,
 				 const struct weft_err *err),
 		    void *arg, struct weft_err *err);
-/* Nobody waits for it any more: done() runs soon, with -ECANCELED if it would have been 0. */
+/* Cancels the join: done() runs soon, with -ECANCELED if it would have been 0. */
 void weft_store_join_cancel(struct weft_store_joining *joining);
 /* Commits and waits that are left end with -ECANCELED; @done runs when nothing is under way,
  * perhaps before this returns. Frees @store. */
 void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg);
 
 struct weft_store_watcher {
-	void (*changed)(void *arg); /* the copy is of a newer revision, by us or by others */
-	void (*gone)(void *arg, unsigned node); /* it will do nothing any more (optional) */
-	void (*file_closed)(void *arg); /* of a file of weft_store_watch_file()'s (optional) */
+	void (*changed)(void *arg); /* our copy has a newer revision, by us or by others */
+	void (*gone)(void *arg,
+		     unsigned node);    /* a member that will do nothing any more (optional) */
+	void (*file_closed)(void *arg); /* of weft_store_watch_file() (optional) */
 	/* Others do not count us as a member any more, though we live: @why. Commits and waits end
-	 * with -EOWNERDEAD from now on, and nobody else is told of. (optional) */
+	 * with -EOWNERDEAD from now on, and gone() is not called. (optional) */
 	void (*lost)(void *arg, const char *why);
 	void *arg;
 };
 
-/* One for all; before it is set nobody is told. */
+/* One watcher for all; without one nobody is called. */
 void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher);
-/* let_go() tells when somebody closes the file that @fd has open the next time, where the store can
- * find that out. Twice counts once. */
+/* Calls file_closed() when somebody closes the file of @fd the next time, where the store can find
+ * that out. A file that is watched already is watched once. */
 void weft_store_watch_file(struct weft_store *store, int fd);
 
-/* --- the copy --------------------------------------------------------------------------------- */
+/* --- our copy --------------------------------------------------------------------------------- */
 
 struct weft_store_record {
 	uint64_t version;
@@ -85,101 +87,98 @@ struct weft_store_record {
 };
 
 uint64_t weft_store_revision(const struct weft_store *store);
-/* Grows when somebody opens the store and nobody else has it: after a loss of power, or of all. */
+/* Grows when a process opens the store and no other member lives: after a power loss, or the end of
+ * all. */
 uint64_t weft_store_session(const struct weft_store *store);
 bool weft_store_persistent(const struct weft_store *store);
 const char *weft_store_spec(const struct weft_store *store);
-/* It is where members on other machines can be. A successor's is not asked for. */
+/* Members may be on other machines. Not valid for a successor. */
 bool weft_store_on_shared_fs(const struct weft_store *store);
-/* NULL: there is none. Good until the next moved(). */
+/* NULL: there is none. Valid until the next changed(). */
 const struct weft_store_record *weft_store_get(const struct weft_store *store, const char *key);
-/* The first behind @key, in their order; the same. */
+/* The first record behind @key; valid as long. */
 const struct weft_store_record *weft_store_next(const struct weft_store *store, const char *key);
 
-/* --- changing it ------------------------------------------------------------------------------ */
+/* --- transactions ----------------------------------------------------------------------------- */
 
 struct weft_store_write {
 	const char *key;
-	uint64_t version; /* what the record must be at; 0: there must be none */
+	uint64_t version; /* that the record must have; 0: there must be none */
 	const void *value;
-	uint32_t len; /* 0 with @value NULL: the record goes */
+	uint32_t len; /* 0 with @value NULL: remove the record */
 };
 
-/* Embedded in its owner. */
+/* A transaction; its owner embeds it. */
 struct weft_store_txn {
-	const struct weft_store_write *writes; /* all of them, or none */
+	const struct weft_store_write *writes; /* all of them are done, or none */
 	unsigned nwrites;
-	/* 0; -ESTALE: a version was another one, the copy is newer now, or one of @absent was
-	 * there;
-	 * -errno: it was not done, and if the storage fails may still be found done later. After
-	 * moved(). */
+	/* 0; -ESTALE: a version differs and our copy is newer now, or one of @absent lives; -errno:
+	 * it was not done, but if the storage failed it may show up later. Runs after changed(). */
 	void (*done)(struct weft_store_txn *txn, int rc);
-	uint64_t absent;       /* bits by node - 1: it holds only while none of these is a member */
-	uint64_t revision;     /* on 0: what it made, perhaps together with others */
+	uint64_t absent;       /* bits by node - 1: fails if one of these is a member */
+	uint64_t revision;     /* on 0: the revision that it is part of */
 	struct weft_list link; /* the store's */
 	int rc;                /* the store's */
 };
 
-/* The store owns @txn, and reads what it points to, until done(). */
+/* The store owns @txn until done(), and reads what it points to. */
 void weft_store_commit(struct weft_store *store, struct weft_store_txn *txn);
 
 /* --- members ---------------------------------------------------------------------------------- */
 
-/* Everything here acts by @revision and those before it. */
+/* This process acts by @revision and those before it. */
 void weft_store_ack(struct weft_store *store, uint64_t revision);
 
 struct weft_store_wait {
 	uint64_t revision;
-	void (*done)(struct weft_store_wait *wait, int rc); /* 0: it is settled */
+	void (*done)(struct weft_store_wait *wait, int rc); /* 0: settled */
 	struct weft_list link;                              /* the store's */
 };
 
 void weft_store_wait_settled(struct weft_store *store, struct weft_store_wait *wait);
 void weft_store_wait_cancel(struct weft_store_wait *wait); /* done() will not run */
-/* What every member that lives has acknowledged. */
+/* The revision that every living member has acknowledged. */
 uint64_t weft_store_settled_revision(const struct weft_store *store);
 bool weft_store_alive(const struct weft_store *store, unsigned node);
-/* There is proof that others do not count us as a member: lost() tells @why, from inside this. */
+/* There is proof that others do not count us as a member: calls lost() with @why. */
 void weft_store_set_lost(struct weft_store *store, const char *why);
 bool weft_store_is_lost(const struct weft_store *store);
 
-/* Says to all members that live what @slot is for us: @as, counted modulo 2^40. May block.
- * -ENOTUNIQ: it is another thing for one of them. What a successor says was said before. */
+/* Locks our value @as of @topic, modulo 2^40, against those of other members. May block. -ENOTUNIQ:
+ * another member has another value. A successor's locks came with the descriptor. */
 int weft_store_agree(struct weft_store *store, unsigned topic, uint64_t as);
 void weft_store_agree_end(struct weft_store *store, unsigned topic);
 
-/* --- going on with it in another process ------------------------------------------------------ */
+/* --- takeover --------------------------------------------------------------------------------- */
 
-/* Another member that lives, as we saw it last. */
+/* Another living member, as we saw it last. */
 struct weft_store_member_state {
 	uint32_t node;
 	uint64_t incarnation, acked;
 };
 
-/* Where a store stands. Who goes on from there is the same member, for others without a break. */
+/* The state of a store for a takeover. The successor is the same member; others see no break. */
 struct weft_store_state {
 	uint64_t revision, session, acked, incarnation;
 	uint32_t nodes;
 	struct weft_items members; /* struct weft_store_member_state */
 	struct weft_items records; /* bytes */
 	bool has_fd;
-	int fd; /* that makes us a member */
+	int fd; /* the descriptor that holds our lock */
 };
 
-/* From now on the store is left alone: others' changes are not looked at, and nothing is
- * committed. */
+/* From now on the file is neither read nor written. */
 void weft_store_freeze(struct weft_store *store);
-/* Frozen, and of what had begun nothing is under way. */
+/* Frozen, and nothing is under way any more. */
 bool weft_store_is_quiesced(const struct weft_store *store);
 void weft_store_thaw(struct weft_store *store);
 
-/* Of one that is still; the descriptor stays the store's. */
+/* Of a quiesced store, which still owns the descriptor. */
 int weft_store_export(const struct weft_store *store, struct weft_store_state *state);
 void weft_store_state_free(struct weft_store_state *state); /* closes nothing */
-/* Into one that was opened as successor and has told nobody of anything; it stays frozen. Owns the
- * descriptor, also when it fails. -EINVAL: that cannot be this store; -EBUSY: it is not that
- * member;
- * -EIDRM: its file is not where this one is. */
+/* Into a store that was opened as successor and has called nobody yet; it stays frozen. Owns the
+ * descriptor, also when it fails. -EINVAL: the state is not of this store; -EBUSY: it is not that
+ * member; -EIDRM: its file is not the one at our path. */
 int weft_store_import(struct weft_store *store, struct weft_store_state *state,
 		      struct weft_err *err);
 

@@ -1,8 +1,8 @@
-/* suspects.c - before joining: is a member whose lock is not visible here dead, or are locks not
- * shared?
+/* suspects.c - suspects, before joining: is a member whose lock is not visible here dead, or are
+ * locks not shared?
  *
  *   we: write "joining" into our record
- *       ─▶ find a record that says "member" while its lock is free: a suspect
+ *     ─▶ find a record that says "member" while its lock is free: a suspect
  *     ─▶ write "joining" again, and poll the suspect's record
  *   the suspect, if it lives, notices a joining process within a second and updates its record
  *     ─▶ record changed: locks are not shared, the join fails (-EXDEV)
@@ -11,8 +11,8 @@
  * A suspect with our lock domain (same kernel, same mounted file system) is dead if its lock is
  * free: no poll is needed.
  *
- * A stopped process (SIGSTOP) does not answer and is marked "left". When it continues it finds
- * that in its record, and stops being a member (cycle.c).
+ * A stopped process (SIGSTOP) does not answer and is marked "left". When it continues it finds that
+ * in its record, and stops being a member (cycle.c).
  *
  * Invariant: a lock is tested before its record is read. So a record that changes without a new
  * incarnation was written by a process that lived while its lock looked free. */
@@ -25,7 +25,7 @@
 #include "store/member_locks.h"
 
 enum {
-	PROBE_POLLS = 500, /* five times as long as a member takes to look at the file by itself */
+	PROBE_POLLS = 500, /* five times as long as a member takes to poll the file */
 };
 
 static bool is_same_record(const struct store_member_record *a, const struct store_member_record *b)
@@ -33,15 +33,15 @@ static bool is_same_record(const struct store_member_record *a, const struct sto
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* Its writer says that it is there, and where its locks show. */
+/* Its writer is a member or joins, and has a lock domain. */
 static bool claims_alive(const struct store_member_record *line)
 {
 	return (line->stage == STORE_MEMBER || line->stage == STORE_JOINING) && line->lock_domain;
 }
 
-/* --- joining ---------------------------------------------------------------------------------- */
+/* --- find suspects ---------------------------------------------------------------------------- */
 
-/* The first time: whose number we take may live, too. */
+/* Before our first record is written: the last process with our node number may live, too. */
 static int announce_joining(struct store_suspects *suspects, struct store_cycle *cycle)
 {
 	struct store_member_records lines;
@@ -58,7 +58,7 @@ static int announce_joining(struct store_suspects *suspects, struct store_cycle 
 	cycle->own = (struct store_member_record){
 		.stage = STORE_JOINING,
 		.incarnation = store_next_incarnation(before),
-		.acked = UINT64_MAX, /* nobody waits for us */
+		.acked = UINT64_MAX, /* no commit waits for us */
 		.lock_domain = cycle->nodes > 1 ? cycle->lock_domain : 0,
 		.joiners_seen = store_joiners_sum(&lines, cycle->node),
 	};
@@ -66,7 +66,7 @@ static int announce_joining(struct store_suspects *suspects, struct store_cycle 
 	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
 }
 
-/* Its lock is free. 1: it is in doubt. */
+/* Its lock is free. 1: it is a suspect. */
 static int suspect_one(struct store_suspects *suspects, unsigned node,
 		       const struct store_member_record *line, uint64_t here)
 {
@@ -103,7 +103,7 @@ int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cyc
 	return any;
 }
 
-/* --- watching --------------------------------------------------------------------------------- */
+/* --- probe suspects --------------------------------------------------------------------------- */
 
 static int found_alive(struct store_suspects *suspects, unsigned node)
 {
@@ -111,7 +111,7 @@ static int found_alive(struct store_suspects *suspects, unsigned node)
 	return -EXDEV;
 }
 
-/* Two that join at once answer each other. -EXDEV: somebody else writes to our line. */
+/* Two processes that join at once answer each other. -EXDEV: another process writes our record. */
 static int answer_joiners(struct store_suspects *suspects, struct store_cycle *cycle,
 			  const struct store_member_records *lines)
 {
@@ -126,7 +126,7 @@ static int answer_joiners(struct store_suspects *suspects, struct store_cycle *c
 	return store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 }
 
-/* One that came anew is for the next time that doubts are raised. */
+/* A node with a new incarnation is not this suspect any more; the next round finds it. */
 static int check_suspect(struct store_suspects *suspects, unsigned node,
 			 const struct store_member_record *line)
 {
@@ -152,8 +152,7 @@ static int poll_suspects(struct store_suspects *suspects, struct store_cycle *cy
 	return rc;
 }
 
-/* Again, and as somebody else: who has answered before its line was looked at has nothing to
- * add. */
+/* With a new incarnation: a suspect that answered before we read its record answers again. */
 static int announce_again(struct store_cycle *cycle)
 {
 	int rc;
@@ -181,7 +180,7 @@ int store_suspects_probe(struct store_suspects *suspects, struct store_cycle *cy
 	return 0;
 }
 
-/* One that is back has another line. */
+/* A node that is back has another record. */
 int store_suspects_mark_left(const struct store_suspects *suspects, const struct store_cycle *cycle)
 {
 	struct store_member_records lines;

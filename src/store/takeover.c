@@ -29,7 +29,7 @@ void weft_store_thaw(struct weft_store *store)
 	store->ops->thawed(store);
 }
 
-/* --- out of one process ----------------------------------------------------------------------- */
+/* --- export ----------------------------------------------------------------------------------- */
 
 static int export_members(const struct weft_store *store, struct weft_items *items)
 {
@@ -85,7 +85,7 @@ void weft_store_state_free(struct weft_store_state *state)
 	free(state->records.at);
 }
 
-/* --- and into the next ------------------------------------------------------------------------ */
+/* --- import ----------------------------------------------------------------------------------- */
 
 static bool are_valid_members(const struct weft_store *store, const struct weft_items *items)
 {

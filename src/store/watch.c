@@ -1,12 +1,11 @@
-/* watch.c - told when others write to a file, or close it: inotify, on the control reactor.
+/* watch.c - inotify on the state file: calls back when a process writes to it or closes it, on the
+ * control reactor.
  *
- * All processes of this kernel are seen, in whatever namespaces they are; those of other machines
- * that share the file system are not. Nor is ourselves told from others: who has just written, and
- * looks at the file all the same, takes the news of it away first.
+ * It reports processes of this kernel only, and our own writes, too: a cycle drains the events of
+ * its own writes.
  *
- * When a process is killed its descriptors were seen to end from the highest number down, and an
- * inotify to take some milliseconds. Files whose locks others wait for are to be opened behind
- * it. */
+ * The kernel closes descriptors of a killed process from the highest number down, and an inotify
+ * descriptor takes milliseconds. So open it before the files whose locks others wait for. */
 #include "store/watch.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@
 static void note_event(const struct store_watch *watch, const struct inotify_event *event,
 		       struct store_file_events *file_events)
 {
-	if (event->mask & IN_Q_OVERFLOW) { /* whatever it was */
+	if (event->mask & IN_Q_OVERFLOW) { /* events were lost: assume all of them */
 		*file_events = (struct store_file_events){ true, true, true };
 		return;
 	}
@@ -125,7 +124,7 @@ void store_watch_free(struct store_watch *watch)
 	weft_closep(&watch->fd);
 }
 
-/* Once: a process that is killed while it has many of them takes longer to die. */
+/* One time only: a killed process with many watches takes longer to end. */
 void store_watch_next_close(struct store_watch *watch, int file)
 {
 	add_inotify_watch(watch->sock.fd, file, IN_CLOSE | IN_ONESHOT);

@@ -1,4 +1,4 @@
-/* watch.h - told when others write to a file, or close it. */
+/* watch.h - inotify: calls back when a process writes to a file, or closes it. */
 #ifndef WEFT_STORE_WATCH_H
 #define WEFT_STORE_WATCH_H
 
@@ -6,37 +6,37 @@
 
 #include "reactor/reactor.h"
 
-/* What somebody, perhaps we, did. */
+/* Events of any process, perhaps ours. */
 struct store_file_events {
 	bool written; /* to the file */
-	bool closed;  /* the file: one who could write to it is gone, or about to be */
-	bool let_go;  /* of another file */
+	bool closed;  /* a process that could write to the file is gone, or about to be */
+	bool let_go;  /* another file was closed */
 };
 
 struct store_watch {
 	void (*on_file_events)(struct store_watch *watch,
 			       const struct store_file_events *file_events);
 	void (*ended)(struct store_watch *watch); /* after store_watch_close() */
-	/* Its own. */
+	/* Private. */
 	struct weft_sock sock;
 	struct weft_op op;
 	int fd;   /* until it is open */
-	int file; /* as inotify names it */
+	int file; /* inotify's watch descriptor */
 	bool open, closing;
-	bool paused, pending; /* due: to look when it goes on */
+	bool paused, pending; /* events came during the pause */
 };
 
 int store_watch_create(struct store_watch *watch); /* before the file is opened: see watch.c */
-void store_watch_free(struct store_watch *watch);  /* that is not open */
-/* The file that @file has open, whatever became of its name. */
+void store_watch_free(struct store_watch *watch);  /* one that is not open */
+/* Watches the file of the descriptor @file, also if it is renamed. */
 int store_watch_open(struct store_watch *watch, struct weft_reactor *control_reactor, int file);
-/* Another one, of which only the next closing counts. */
+/* Watches another file, until it is closed the next time. */
 void store_watch_next_close(struct store_watch *watch, int file);
-/* In between news is for store_watch_drain(), and told() has what that left. */
+/* While paused, store_watch_drain() takes the events; the rest is reported after the pause. */
 void store_watch_pause(struct store_watch *watch);
 void store_watch_resume(struct store_watch *watch);
-/* Adds what nobody was told of to @news; told() will not tell it again. False: there is nothing.
- * From any thread, while it is held. */
+/* Adds events that were not reported yet to @file_events, and does not report them later. False:
+ * there are none. From any thread, while paused. */
 bool store_watch_drain(struct store_watch *watch, struct store_file_events *file_events);
 void store_watch_close(struct store_watch *watch); /* ended() follows, not from inside this */
 

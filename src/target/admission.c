@@ -1,19 +1,18 @@
-/* admission.c - who gets a queue where there are not enough for everybody.
+/* admission.c - admission: which Connect gets a queue when there are not enough for everybody.
  *
- *   max_queues ├──────────── hosts ─────────────┼─ a quarter: for hosts that have fewer than the rest ─┤
+ *   max_queues ├──────────── hosts ─────────────┼─ a quarter: hosts that have fewer than others ─┤
  *              ├── discovery: at most half, and only what hosts leave ──┤
  *
- * Nobody has more than three quarters: no host that is named, and no address of hosts that are not
- * (tenant.c). A host that one subsystem names may come to another, which any host may use, by a
- * name that it makes up. So where hosts are named, the last quarter is for them; and beyond an
- * eighth, the queues of all that nobody named count as those of each host that is named.
+ * No tenant (tenant.c) has more than three quarters of the queues, neither a listed host nor an
+ * address of unlisted ones. A listed host may also connect to a subsystem that any host may use,
+ * with an NQN that it makes up. So where hosts are listed, the last quarter is for them; and a
+ * listed host that has an eighth is counted together with the queues of all unlisted hosts.
  *
- * Everybody may use the discovery service: its controllers are anonymous. When a host that was let
- * in finds no queue, one of them yields, and among themselves they share by address: a newcomer
- * takes the place of a controller of the address that has most, if that is more than its own. The
- * newest one goes: who floods loses what it has just got. The control reactor answers a command of
- * a discovery controller in one piece: of one that yields, commands may wait for their turn, and
- * none is half done.
+ * Any host may use the discovery service; its controllers are anonymous. When an admitted host
+ * finds no queue free, a discovery controller is evicted. A discovery Connect evicts one, too, but
+ * only of an address that has more of them than its own, and the newest one: a flood displaces
+ * itself. The control reactor runs a command of a discovery controller without a break, so eviction
+ * finds commands that wait for their turn and none that is half done.
  *
  * Invariant: nevicting counts the queues that are closed to make room and not gone yet. */
 #include "base/log.h"
@@ -37,7 +36,8 @@ static struct tgt_ctrl *newest_ctrl_of_address(struct weft_target *t, uint32_t c
 	return NULL;
 }
 
-/* Of an address that has more than @more_than; false: there is none. */
+/* Evicts one of the address that has most, if that is more than @more_than; false: no address
+ * has. */
 static bool evict_discovery_ctrl(struct weft_target *t, uint32_t more_than)
 {
 	uint32_t most = weft_addr_counts_most(&t->anonymous);
@@ -71,7 +71,7 @@ static uint32_t three_quarters(const struct weft_target *t)
 	return t->queues_max - t->queues_max / 4;
 }
 
-/* With all that nobody named, which may be the same host. */
+/* Counts the queues of all unlisted hosts, too: they may be the same host. */
 static bool listed_host_at_limit(const struct weft_target *t, uint32_t queues)
 {
 	return queues >= (t->queues_max + 7) / 8 && queues + t->nunlisted >= three_quarters(t);
@@ -123,7 +123,7 @@ uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *share, 
 	return SC_COMMAND(CONNECT_CTRL_BUSY);
 }
 
-/* Its share is that of its address. */
+/* An unlisted host is counted with its address. */
 static bool is_unlisted(const struct tgt_queue *queue)
 {
 	return queue->ctrl->flow->tenant != &queue->ctrl->flow->own;

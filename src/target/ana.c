@@ -1,6 +1,6 @@
-/* ana.c - the five states: which of them a controller shows, and what commands meet.
+/* ana.c - ANA states: which of the five a controller shows, and how commands are answered in each.
  *
- *   optimized, non-optimized     everything works
+ *   optimized, non-optimized     the command is carried out
  *   inaccessible                 Asymmetric Access Inaccessible
  *   persistent-loss              Asymmetric Access Persistent Loss
  *   change                       Asymmetric Access Transition
@@ -8,8 +8,8 @@
  * None of these statuses has DNR: another path may do what this one does not. Identify and log
  * pages are answered in every state, features of a namespace are not (NVMe base 2.2, figure 589).
  *
- * Invariant: what a controller shows is what the rules say of it, but for persistent loss, which
- * does not end while the controller lives (8.1.1.7), and for "change" while rules change. */
+ * Invariant: a controller shows what the rules say of it. Two exceptions: persistent loss does not
+ * end while the controller lives (8.1.1.7), and "change" is shown while rules change. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ uint8_t tgt_ana_wire(uint8_t state)
 	return states[state].wire;
 }
 
-/* --- what commands meet ----------------------------------------------------------------------- */
+/* --- how commands are answered ---------------------------------------------------------------- */
 
 static uint8_t ctrl_ana_state(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 {
@@ -66,7 +66,7 @@ uint16_t tgt_ana_check(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 	return states[ctrl_ana_state(ctrl, ns)].status;
 }
 
-/* All of them: the first that cannot be reached decides. */
+/* For a command to all namespaces: the first that cannot be reached decides. */
 static uint16_t check_all_namespaces(struct tgt_ctrl *ctrl)
 {
 	uint16_t sc = 0;
@@ -120,7 +120,7 @@ static void evaluate_for_ctrl(const struct ana_rules *rules, struct tgt_ctrl *ct
 			to_show[i] = WEFT_ANA_PERSISTENT_LOSS;
 }
 
-/* Of groups that it lets in now and will not. */
+/* For groups that are accessible through @ctrl now and will not be. */
 bool tgt_ana_show_transition(struct tgt_ctrl *ctrl)
 {
 	uint8_t then[WEFT_ANA_GROUP_MAX];
@@ -150,7 +150,8 @@ void tgt_ana_persistent_loss(struct tgt_ctrl *ctrl)
 		set_shown_state(ctrl, i, WEFT_ANA_PERSISTENT_LOSS);
 }
 
-/* One that comes during a change lets in what the old rules and the new agree upon. */
+/* A controller that connects during a change gets access to groups that the old and the new rules
+ * give access to. */
 void tgt_ana_states_now(const struct weft_subsys *s, uint16_t portid, const char *hostnqn,
 			uint8_t now[WEFT_ANA_GROUP_MAX])
 {

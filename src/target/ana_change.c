@@ -1,16 +1,17 @@
-/* ana_change.c - new rules: from one state to the next, for all groups and controllers at once.
+/* ana_change.c - ANA change: new rules bring all groups and controllers from one state to the next
+ * at once.
  *
- *   ana-set ─▶ in line ─▶ every controller that stops letting a group in shows "change"
- *     ─▶ every reactor: commands at work there are marked, and waited for
- *     ─▶ all new states are shown in one go ─▶ one event for each controller that has news
+ *   ana-set ─▶ queued ─▶ every controller that stops giving access to a group shows "change"
+ *     ─▶ every reactor marks the commands at work there, and the change waits for them
+ *     ─▶ all new states are shown at once ─▶ one event for each controller whose states changed
  *
  * Log pages are built on the control reactor, where all of this happens: a reader sees the time
- * before, the transition as a whole, or the time after. Nobody begins to let a group in before all
- * who stop have stopped. A command that waits for data of its host is not at work: it meets the new
- * state when the data is here.
+ * before, the whole transition, or the time after. No controller begins to give access to a group
+ * before all that stop have stopped. A command that waits for data of its host is not at work: it
+ * meets the new state when the data is here.
  *
- * Invariant: a subsystem has one change under way at most. A request is marked while treq->awaited
- * points at it, and counted in left[] of its reactor. */
+ * Invariant: a subsystem has at most one change under way. A request is marked while treq->awaited
+ * points at the change, and counted in nmarked[] of its reactor. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,9 @@ struct ana_change {
 	struct weft_list link; /* ana->waiting */
 	struct weft_subsys *s;
 	struct ana_rules *given;
-	bool replace; /* the rules: those of before do not count */
-	bool own;     /* the groups that are served here: given->elsewhere counts, and no rule */
+	bool replace; /* the old rules do not count any more */
+	/* Which groups are served here changes: given->elsewhere counts, and no rule. */
+	bool own;
 	struct tgt_barrier *barrier;
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
@@ -83,7 +85,7 @@ void tgt_ana_command_left(struct weft_req *req)
 		tgt_barrier_arrive(change->barrier, req->qp->group);
 }
 
-/* --- on the control reactor: one change after the other ------------------------------------------------------ */
+/* --- on the control reactor: one change after the other --------------------------------------- */
 
 static void start_next_change(struct weft_subsys *s);
 
@@ -138,10 +140,10 @@ static void transition_drained(struct tgt_barrier *barrier)
 
 	ana_change_finish(change);
 	start_next_change(s);
-	tgt_subsys_ctrl_gone(s); /* which may have waited for us to end */
+	tgt_subsys_ctrl_gone(s); /* its removal may have waited for us */
 }
 
-/* false: nobody has to be waited for. */
+/* false: there is no command to wait for. */
 static bool start_transition(struct ana_change *change)
 {
 	struct weft_subsys *s = change->s;
@@ -172,7 +174,7 @@ static struct ana_rules *next_rules(const struct ana_change *change)
 	return next;
 }
 
-/* On what the rules are by now. */
+/* The new rules start from those that are in force by now. */
 static int set_next_rules(const struct ana_change *change, struct weft_err *err)
 {
 	struct tgt_ana *ana = &change->s->ana;

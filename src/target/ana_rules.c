@@ -1,4 +1,4 @@
-/* ana_rules.c - rules: which there are, and what they say of a controller.
+/* ana_rules.c - ANA rules: a list of them, and which one decides for a controller.
  *
  *   for one host through one port  >  one host  >  one port  >  everybody  >  no rule: optimized
  *
@@ -9,7 +9,7 @@
 
 #include "target/internal.h"
 
-/* --- a list of them --------------------------------------------------------------------------- */
+/* --- a list of rules -------------------------------------------------------------------------- */
 
 bool weft_ana_rule_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b)
 {
@@ -70,7 +70,7 @@ struct ana_rules *tgt_ana_rules_with(const struct ana_rules *old, const struct w
 	return all;
 }
 
-/* --- what they say ---------------------------------------------------------------------------- */
+/* --- which rule decides ----------------------------------------------------------------------- */
 
 static bool rule_applies(const struct weft_ana_rule *rule, uint16_t portid, const char *hostnqn)
 {
@@ -78,7 +78,7 @@ static bool rule_applies(const struct weft_ana_rule *rule, uint16_t portid, cons
 	       (!rule->hostnqn[0] || !strcmp(rule->hostnqn, hostnqn));
 }
 
-/* Unlike for two rules that concern one controller and the same group. */
+/* Two rules for one controller and one group never have the same. */
 static uint8_t rule_specificity(const struct weft_ana_rule *rule)
 {
 	return (uint8_t)(1 + (rule->portid ? 1 : 0) + (rule->hostnqn[0] ? 2 : 0));

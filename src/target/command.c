@@ -1,8 +1,8 @@
-/* command.c - which side answers a command, and the way to the control reactor and back.
+/* command.c - which reactor runs a command, and the way to the control reactor and back.
  *
- *   I/O command ─────────────────────────▶ io/, on the queue's reactor
- *   admin, fabrics ─▶ its data or a buffer ─▶ control (control_queue.c): admin/, fabrics.c
- *       ─▶ back ─▶ reply */
+ *   I/O command ─▶ io/, on the queue's reactor
+ *   admin, fabrics ─▶ its data or a buffer ─▶ control reactor (control_queue.c): admin/, fabrics.c
+ *       ─▶ back to the queue's reactor ─▶ reply */
 #include <string.h>
 
 #include "target/admin/admin.h"
@@ -54,8 +54,8 @@ static void send_to_control(struct weft_req *req, uint16_t sc)
 	tgt_post_control(req, run_on_control);
 }
 
-/* Bytes of data that the command has at most. An SGL may speak of more (SGLS, oversize): that gets
- * no buffer, and is not asked for. */
+/* How many bytes of data the command has at most. An SGL may describe more (SGLS, oversize): there
+ * is no buffer for the rest, and it is not fetched. */
 static uint32_t admin_data_max(const struct weft_req *req)
 {
 	const struct tgt_command_info *info;

@@ -72,7 +72,7 @@ static uint16_t reject_unlisted_host(struct weft_req *req, const struct weft_sub
 	return SC_COMMAND(CONNECT_INVALID_HOST) | SC_DNR;
 }
 
-/* All that can be said without a look at controllers. */
+/* All checks that need no controller. */
 static uint16_t check_connect(struct weft_req *req, struct weft_target *t,
 			      const struct nvmf_connect_data *data, struct weft_subsys **out)
 {
@@ -89,7 +89,7 @@ static uint16_t check_connect(struct weft_req *req, struct weft_target *t,
 	return 0;
 }
 
-/* --- the admin queue: a new controller -------------------------------------------------------- */
+/* --- admin queue: a new controller ------------------------------------------------------------ */
 
 static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 			      const struct nvmf_connect_data *data, struct tgt_ctrl **out)
@@ -247,12 +247,13 @@ void tgt_connect(struct weft_req *req)
 	struct weft_subsys *s;
 
 	if (req->data_len >= sizeof(data)) {
-		memcpy(&data, req->data, sizeof(data)); /* in a capsule it lies anywhere */
+		memcpy(&data, req->data, sizeof(data)); /* in a capsule it may be unaligned */
 		sc = check_connect(req, t, &data, &s);
 	}
 	if (sc)
 		refuse_connect(req, sc);
-	else if (le16_to_cpu(req->cmd.connect.qid) || s->discovery) /* nothing was left to write */
+	/* These cannot have left a write behind. */
+	else if (le16_to_cpu(req->cmd.connect.qid) || s->discovery)
 		connect_now(req);
 	else
 		tgt_stale_wait(t, req, connect_now);

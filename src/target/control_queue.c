@@ -6,11 +6,12 @@
  *                                    ─▶ one command of each tenant in turn ─▶ run
  *
  * A turn runs COMMANDS_PER_TURN commands; the rest waits for the next turn, after timers, the
- * store, the control socket and new connections. So a host waits for the rest of a turn and for
- * one command of each other tenant, however many the others send.
+ * store, the control socket and new connections. So a host waits for the rest of a turn and for one
+ * command of each other tenant, however many the others send.
  *
- * A command that is more work than one says so: tgt_control_charge(). Invariant: a command waits
- * only while others wait, or the turn's budget is spent. */
+ * A command that is more work than one says so: tgt_control_charge().
+ *
+ * Invariant: a command waits only while others wait, or the turn's budget is spent. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -20,12 +21,12 @@ enum { COMMANDS_PER_TURN = 64 };
 
 struct tgt_control_queue {
 	struct weft_reactor *control;
-	struct weft_list ready; /* shares in which commands wait */
-	int budget;             /* of this turn's slice */
+	struct weft_list ready; /* tenants that have commands waiting */
+	int budget;             /* commands that this turn may still run */
 	struct weft_task turn_task;
 };
 
-/* --- in line ---------------------------------------------------------------------------------- */
+/* --- flows ------------------------------------------------------------------------------------ */
 
 static struct tgt_flow *req_flow(struct weft_target *t, struct weft_req *req)
 {
@@ -44,7 +45,7 @@ static void flow_enqueue(struct tgt_control_queue *queue, struct tgt_flow *flow,
 		weft_list_push(&queue->ready, &share->ready);
 }
 
-/* Of the share whose turn it is, the flow whose turn it is there. */
+/* The next flow of the next tenant. */
 static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
 {
 	struct weft_list *link = weft_list_pop(&queue->ready);
@@ -66,8 +67,8 @@ static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* Of a queue whose end the control reactor has seen to, nothing may come to wait on the control
- * reactor any more. */
+/* When the control reactor has handled the end of a queue, no command of that queue may begin to
+ * wait here. */
 static void control_queue_run_command(struct tgt_control_queue *queue, struct weft_req *req)
 {
 	queue->budget--;

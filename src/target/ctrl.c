@@ -1,7 +1,7 @@
-/* ctrl.c - a controller: an association with one host, from Connect to its last queue's end.
+/* ctrl.c - a controller: an association with one host, from Connect until its last queue is gone.
  *
- * It lives as long as it has queues. When the admin queue goes, or keep-alive runs out, or the host
- * is no longer welcome, the other queues are closed, and the last one to go takes it along. */
+ * A controller lives as long as it has queues. When its admin queue ends, keep-alive expires or its
+ * host is not allowed any more, its other queues are closed, and the last one to go frees it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 static bool has_io_queues(const struct tgt_ctrl *ctrl);
 static void ctrl_reset_done(struct tgt_ctrl *ctrl);
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- create and free -------------------------------------------------------------------------- */
 
 static struct weft_list *cntlid_bucket(struct weft_subsys *s, uint16_t cntlid)
 {
@@ -43,7 +43,7 @@ bool tgt_ctrl_is_of_host(const struct tgt_ctrl *ctrl, const char *hostnqn, const
 	       !memcmp(ctrl->hostid, hostid, sizeof(ctrl->hostid));
 }
 
-/* In turn, so that a number is not used again soon after its controller went. */
+/* Ids are given in turn, so that one is not used again soon after its controller went. */
 static int choose_cntlid(struct weft_subsys *s)
 {
 	for (unsigned tries = s->cntlid_first; tries <= s->cntlid_last; tries++) {
@@ -135,9 +135,9 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 
 /* --- keep-alive: any command proves that the host lives --------------------------------------- */
 
-/* The silence may be ours: a process that was stopped, or a machine that was, meets its timers
- * before what hosts have sent meanwhile. So a silent host is heard once more before it is given
- * up. */
+/* The silence may be ours: when a stopped process or machine continues, timers run before the
+ * reactors have read what hosts sent meanwhile. So a silent host gets a grace period before its
+ * controller is ended. */
 static void ka_expired(struct weft_timer *timer)
 {
 	struct tgt_ctrl *ctrl = container_of(timer, struct tgt_ctrl, ka_timer);
@@ -197,7 +197,7 @@ static bool has_io_queues(const struct tgt_ctrl *ctrl)
 	return false;
 }
 
-/* Not before the last I/O queue is gone, and with it the last write of the time before. */
+/* Waits for the last I/O queue, and with it for the last write from before the reset. */
 static void ctrl_reset_done(struct tgt_ctrl *ctrl)
 {
 	ctrl->resetting = false;
@@ -237,7 +237,7 @@ void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
 		ctrl_enable(ctrl);
 }
 
-/* A reset may have taken it back meanwhile. */
+/* A reset may have cancelled the shutdown meanwhile. */
 void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 {
 	if (NVME_CC_SHN(ctrl->cc))
@@ -246,7 +246,7 @@ void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 
 /* --- the error log ---------------------------------------------------------------------------- */
 
-/* Where others have a count, a key, or nothing. */
+/* Other commands have a count, a key, or nothing in these dwords. */
 static bool has_slba(const struct weft_req *req)
 {
 	if (!req->qp->sqid)

@@ -14,7 +14,7 @@
  * Invariant: a waiter on a list awaits a queue that exists, and so does its subsystem. */
 #include "target/internal.h"
 
-/* With the first queue that it waits for. False: there is none. */
+/* To the first queue that @over waits for. False: there is none. */
 static bool attach_to_draining_queue(struct tgt_drain_wait *over)
 {
 	struct tgt_ctrl *ctrl;
@@ -54,7 +54,7 @@ void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms)
 		weft_timer_set(t->control, &over->timer, limit_ms);
 }
 
-/* One at a time: done() may begin another wait, or end one. */
+/* One waiter at a time: done() may start another wait, or cancel one. */
 void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
 {
 	struct weft_list *link;

@@ -1,4 +1,4 @@
-/* fabrics.c - Property Get and Set, Disconnect; Connect on a connected queue is out of order. */
+/* fabrics.c - Property Get and Set, Disconnect; a second Connect on a queue is refused. */
 #include "target/io/io.h"
 
 static uint64_t cap_value(const struct tgt_ctrl *ctrl)
@@ -53,7 +53,7 @@ static void property_get(struct weft_req *req, struct tgt_ctrl *ctrl)
 	tgt_control_reply(req, 0);
 }
 
-/* Also for a host that asks again before it was answered: nothing is complete yet. */
+/* Also for a host that asks a second time before the first shutdown is complete. */
 static bool has_to_flush(const struct tgt_ctrl *ctrl, uint32_t old)
 {
 	bool was_complete = NVME_CC_SHN(old) && ctrl->csts & TGT_CSTS_SHUT_DOWN;

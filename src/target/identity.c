@@ -1,6 +1,6 @@
-/* identity.c - serial numbers and UUIDs that are the same at every start, and differ between
+/* identity.c - serial numbers and UUIDs that are the same at every start and differ between
  * machines: two targets with the default NQN must never look like two paths to one disk. Members of
- * a cluster are just that, and have them in common. */
+ * a cluster are two paths to one disk, and have the same ones. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,14 +1,15 @@
 /* internal.h - the target's objects and who may touch them.
  *
- *   weft_target ─┬─ weft_subsys ─┬─ weft_ns          control writes, reactors read through the table
- *                │               └─ weft_ctrl ── weft_queue ── qpair
- *                └─ listeners                        control alone        a reactor's, for its life
+ *   weft_target ─┬─ weft_subsys ─┬─ tgt_ns     the control reactor writes, reactors read (ns_table)
+ *                │               └─ tgt_ctrl ─── tgt_queue ─── weft_qpair
+ *                ├─ tgt_listener               the control reactor's
+ *                └─ weft_poll_group            a reactor's, with its queue pairs
  *
- * The control reactor owns everything but queue pairs and I/O. A reactor hands admin and fabrics
- * commands to the control reactor and gets them back answered; the control reactor hands closes,
- * holds and drains to reactors. Both by messages: there is no lock. A pointer that a reactor reads
- * from a namespace table is good until its callback returns, or as long as it is counted in
- * ns->local[]. */
+ * The control reactor owns everything but queue pairs and I/O. A reactor passes admin and fabrics
+ * commands to the control reactor, and gets them back with their status; the control reactor asks
+ * reactors to close queues, to quiesce namespaces and to drain them. Both send messages: there is
+ * no lock. A pointer that a reactor reads from a namespace table is valid until its callback
+ * returns, or as long as it is counted in ns->local[]. */
 #ifndef WEFT_TARGET_INTERNAL_H
 #define WEFT_TARGET_INTERNAL_H
 
@@ -25,19 +26,19 @@
 enum {
 	TGT_AERS_MAX = 4, /* asynchronous event requests per controller */
 	TGT_CHANGED_NS_MAX = 1024,
-	TGT_KAS_MS = 100,               /* keep-alive granularity */
-	TGT_KA_GRACE_MS = 500,          /* for reactors to hear a host that seems silent */
+	TGT_KAS_MS = 100,      /* keep-alive granularity */
+	TGT_KA_GRACE_MS = 500, /* reactors get this long to read from a host that seems silent */
 	TGT_DISCOVERY_KATO_MS = 120000, /* for discovery hosts that set none */
 	TGT_DISCOVERY_KATO_MAX_MS = 600000,
 	TGT_ERRORS_MAX = 64,      /* error log entries */
 	TGT_CCRL = 4,             /* Cross-Controller Resets that one controller has under way */
-	TGT_CCR_ENTRIES_MAX = 64, /* of its log page */
-	TGT_CQT_MS = 10000,       /* what storage needs to end what a lost controller began */
-	TGT_RESV_PAGES = 64,      /* reservation notifications that wait to be read */
+	TGT_CCR_ENTRIES_MAX = 64, /* entries of its log page */
+	TGT_CQT_MS = 10000, /* how long storage takes at most to end what a lost controller began */
+	TGT_RESV_PAGES = 64,      /* reservation notifications that a host has not read yet */
 	TGT_CNTLID_BUCKETS = 256, /* ids are given in turn, and so fill them evenly */
 	TGT_DSM_RANGES = 256,
-	TGT_RANGE_LISTS_MAX = 64, /* of ranges, that a share has in buffers of a reactor */
-	TGT_DSM_BLOCKS = 1 << 18, /* that one command deallocates */
+	TGT_RANGE_LISTS_MAX = 64, /* range lists that a tenant has in buffers of a reactor */
+	TGT_DSM_BLOCKS = 1 << 18, /* blocks that one command deallocates */
 	TGT_ACWU = 7,             /* blocks of Compare and Write, 0's based */
 	TGT_COPY_RANGES = 128,
 	TGT_COPY_RANGE_BYTES = 16 << 20,
@@ -55,14 +56,14 @@ struct tgt_host {
 	char nqn[];
 };
 
-/* What one reactor did for a subsystem; only it writes, the control reactor adds up. */
+/* What one reactor did for a subsystem. Only that reactor writes it; the control reactor reads. */
 struct tgt_stats {
 	_Atomic uint64_t reads, writes, read_bytes, write_bytes;
 	_Atomic uint64_t media_errors;
 	uint64_t unused[3]; /* keeps reactors off each other's cache lines */
 };
 
-/* Parts that act by what the store says; the store is told what all of them do. */
+/* The parts that act by the store; a revision is acknowledged when all of them have consumed it. */
 enum tgt_store_consumer { TGT_CONSUMER_RESV, TGT_CONSUMER_CLUSTER, TGT_CONSUMERS };
 
 struct weft_subsys {
@@ -72,21 +73,21 @@ struct weft_subsys {
 	bool discovery, allow_any_host, removing;
 	bool degraded; /* hosts were told: see admin/health.c */
 	struct weft_list hosts, ctrls;
-	unsigned resv_changes; /* of reservations, under way */
-	struct resv_change_queue
-		*resv_change_queues[WEFT_NSID_MAX]; /* where they wait, by nsid - 1 */
+	unsigned resv_changes; /* changes of reservations under way */
+	/* Where changes of reservations wait, by nsid - 1. */
+	struct resv_change_queue *resv_change_queues[WEFT_NSID_MAX];
 	struct ns_table *_Atomic table;
 	struct tgt_ana ana;
-	struct weft_store *store; /* of the discovery subsystem: NULL */
+	struct weft_store *store; /* NULL: this is the discovery subsystem */
 	struct tgt_resv *resv;
 	struct tgt_cluster *cluster;        /* NULL: we serve it alone */
 	uint64_t consumed[TGT_CONSUMERS];   /* the revision of the store that each acts by */
-	uint16_t cntlid_first, cntlid_last; /* ours */
+	uint16_t cntlid_first, cntlid_last; /* the range of ids that this process gives */
 	uint16_t cntlid_next;
-	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the controllers, again */
+	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the same controllers, by id */
 	void (*removed)(void *arg);
 	void *removed_arg;
-	struct tgt_stats stats[]; /* by group */
+	struct tgt_stats stats[]; /* by poll group */
 };
 
 /* --- controllers ------------------------------------------------------------------------------ */
@@ -103,25 +104,25 @@ enum tgt_event {
 };
 
 struct tgt_resv_log {
-	uint64_t count; /* pages there ever were */
+	uint64_t count; /* pages that there ever were */
 	unsigned first, n;
 	struct nvme_resv_notification_log pages[TGT_RESV_PAGES];
 };
 
-/* Of a queue, on the control reactor: see queue.c. */
+/* A queue's state as the control reactor knows it: see queue.c. */
 enum tgt_queue_state {
 	TGT_QUEUE_LIVE,
 	TGT_QUEUE_DISCONNECTED, /* by the host; its connection closes when all answers are sent */
 	TGT_QUEUE_CLOSING,      /* from here; its reactor closes the connection */
-	TGT_QUEUE_LOST,         /* its connection is gone, its commands may not be */
+	TGT_QUEUE_LOST,         /* its connection is gone; storage may still have its commands */
 	TGT_QUEUE_DRAINING,     /* its connection is gone, and another queue can have its id */
 };
 
-/* … and on its own reactor. */
+/* A queue's state on its own reactor. */
 enum tgt_queue_io_state {
 	TGT_QUEUE_IO_OPEN,
-	TGT_QUEUE_IO_LOSS_REPORTED, /* to the control reactor, before the connection is closed */
-	TGT_QUEUE_IO_DRAINED, /* all its requests are back: @ctrl is not to be looked at any more */
+	TGT_QUEUE_IO_LOSS_REPORTED, /* reported to the control reactor; not closed yet */
+	TGT_QUEUE_IO_DRAINED,       /* all its requests are back; @ctrl may be freed already */
 };
 
 struct tgt_queue {
@@ -130,11 +131,11 @@ struct tgt_queue {
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
-	struct weft_list resv_changes; /* of reservations, that it waits for; the control reactor's */
-	struct weft_list
-		drain_waits; /* tgt_drain_wait.queue_link: who waits for its end; the control reactor's */
-	struct weft_msg lost_msg;    /* to the control reactor: it ends */
-	struct weft_msg closing_msg; /* to the control reactor: it ends; give back what you hold */
+	struct weft_list resv_changes; /* those it waits for; the control reactor's */
+	/* tgt_drain_wait.queue_link: who waits for this queue to drain; the control reactor's. */
+	struct weft_list drain_waits;
+	struct weft_msg lost_msg;    /* to the control reactor: its connection is lost */
+	struct weft_msg closing_msg; /* to the control reactor: it closes, give its requests back */
 	struct weft_msg msg;         /* to the control reactor: gone; and back: free */
 	struct weft_msg close_msg;   /* from the control reactor: close */
 	enum tgt_queue_state state;  /* the control reactor's */
@@ -145,19 +146,19 @@ struct tgt_queue {
 	struct tgt_stats stats;
 };
 
-/* No other queue of its controller can have its id. */
+/* No other queue of the controller can have this queue's id. */
 static inline bool tgt_queue_has_id(const struct tgt_queue *queue)
 {
 	return queue->state == TGT_QUEUE_LIVE || queue->state == TGT_QUEUE_LOST;
 }
 
-/* Its connection is gone, and storage may still work for it. */
+/* The queue's connection is gone, and storage may still have commands of it. */
 static inline bool tgt_queue_drains(const struct tgt_queue *queue)
 {
 	return queue->state == TGT_QUEUE_LOST || queue->state == TGT_QUEUE_DRAINING;
 }
 
-/* On its reactor: none of its requests is left. */
+/* On its reactor: all requests of the queue are back. */
 static inline bool tgt_queue_is_drained(const struct tgt_queue *queue)
 {
 	return queue->io_state == TGT_QUEUE_IO_DRAINED;
@@ -168,7 +169,7 @@ struct tgt_ctrl {
 	struct weft_list by_cntlid;
 	struct weft_subsys *subsys;
 	uint16_t cntlid;
-	uint16_t portid; /* of the listener that it came through; 0: it was gone already */
+	uint16_t portid; /* of the listener that accepted it; 0: that one was gone already */
 	char hostnqn[WEFT_NQN_MAX + 1];
 	uint8_t hostid[16];
 	uint8_t trtype;
@@ -178,16 +179,16 @@ struct tgt_ctrl {
 	struct tgt_flow *flow; /* of its host: see tenant.c */
 	bool dying, resetting;
 	bool evicted; /* it ends because another host needs its queue: see admission.c */
-	uint8_t ciu;  /* its instance, anew with each time that it becomes ready */
+	uint8_t ciu;  /* its instance: a new value each time that it becomes ready */
 	uint64_t cirn;
-	struct weft_list ccrs; /* resets of others that it was asked for, see admin/ccr.c */
-	char why[160];         /* it ends */
+	struct weft_list ccrs; /* resets that it was asked for: see admin/ccr.c */
+	char why[160];         /* why it ends */
 
 	uint32_t cc, csts;
 	uint32_t kato_ms;
 	struct weft_timer ka_timer;
 	bool ka_grace;          /* the timeout has passed once without a command */
-	uint32_t ka_left_ms;    /* while the target stands still */
+	uint32_t ka_left_ms;    /* time left, while the target is frozen */
 	unsigned io_queues;     /* granted by Set Features */
 	uint32_t features[256]; /* dword 11 of the simple ones */
 	uint8_t host_behavior[512];
@@ -203,16 +204,16 @@ struct tgt_ctrl {
 	uint8_t resv_mask[WEFT_NSID_MAX]; /* by nsid - 1; bits of notification types */
 	struct nvme_error_log_page errors[TGT_ERRORS_MAX];
 	uint64_t nerrors;
-	bool ana_event_due; /* of which the host is to be told when the change is over */
+	bool ana_event_due; /* report one when the ANA change is over */
 
-	/* Read, and traffic set, by reactors. */
+	/* Reactors read both, and set traffic. */
 	atomic_bool write_cache, traffic;
 	_Atomic uint8_t ana[WEFT_ANA_GROUP_MAX]; /* enum weft_ana_state, by group - 1 */
 };
 
 /* --- the target ------------------------------------------------------------------------------- */
 
-/* Where a host can connect to, at this target or at another member of a cluster. */
+/* Where a host can connect, at this target or at another member of a cluster. */
 struct tgt_port {
 	uint8_t trtype;
 	uint16_t portid;
@@ -223,7 +224,7 @@ struct tgt_listener {
 	struct weft_list link;
 	struct weft_target *target;
 	struct weft_listener *l;
-	uint16_t portid; /* stays while it listens, and is given anew in a configuration */
+	uint16_t portid; /* stays while it listens; a configuration may give another one */
 };
 
 struct weft_target {
@@ -231,7 +232,7 @@ struct weft_target {
 	struct weft_poll_group **poll_groups;
 	unsigned npoll_groups;
 	uint32_t depth_max, io_queues_max, queues_max;
-	uint32_t connections_max; /* queues, and unknown ones */
+	uint32_t connections_max; /* queues, and connections before Connect */
 	/* See admission.c. */
 	uint32_t nqueues, ndiscovery, nevicting, nunlisted;
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
@@ -239,15 +240,15 @@ struct weft_target {
 	struct weft_list subsystems, listeners;
 	struct tgt_control_queue *control_queue;
 	struct weft_list drain_waits; /* tgt_drain_wait.link */
-	struct weft_list
-		resv_change_queues; /* changes of reservations that can run: see resv/change_queue.c */
+	/* Change queues of reservations that can run: see resv/change_queue.c. */
+	struct weft_list resv_change_queues;
 	struct weft_task resv_queue_task;
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
 	unsigned teardowns; /* listeners and subsystems that are ending */
-	bool frozen;        /* see freeze.c */
-	bool store_frozen;  /* its state, too: see freeze_store.c */
+	bool frozen;        /* see takeover/freeze.c */
+	bool store_frozen;  /* its stores, too: see takeover/freeze_store.c */
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
@@ -255,49 +256,50 @@ struct weft_target {
 
 struct tgt_write_data_ops;
 
-/* Where a command that is done in pieces is: see io/range_lists.c, io/bulk.c. */
+/* Which stage a command that is done in pieces is in: see io/range_lists.c, io/bulk.c. */
 enum tgt_waits {
 	TGT_WAITS_NOT,
 	TGT_WAITS_FOR_LIST,
 	TGT_WAITS_FOR_TURN,
 	TGT_WAITS_FOR_UNQUIESCE,
-	/* From here on a piece of it is under way. */
-	TGT_WAITS_IN_PIECE,  /* it waits for its buffer, or storage has it */
-	TGT_WAITS_FOR_BYTES, /* of a turn: it has its buffer */
+	/* From here on a piece of the command is under way. */
+	TGT_WAITS_IN_PIECE,  /* the command waits for a buffer, or storage has its piece */
+	TGT_WAITS_FOR_BYTES, /* it has its buffer; the turn has no bytes left */
 };
 
 /* What the target keeps with every request. A read touches the first cache line only, which every
  * command finds zeroed; the rest is as the slot's last command left it. */
 struct tgt_req {
-	uint64_t ns_serial;         /* of the namespace it is for; 0: not looked up yet */
+	uint64_t ns_serial;         /* of its namespace; 0: not looked up yet */
 	struct tgt_ns *ns;          /* counted in ns->local; see tgt_ns_at_work() */
-	struct ana_change *awaited; /* by this one; NULL: by none */
+	struct ana_change *awaited; /* the ANA change that waits for this command; NULL: none */
 	uint64_t offset;            /* bytes into the namespace */
 	uint64_t bytes_done;        /* bytes done of the range under way */
 	void *host_data;            /* what the host sent */
 	uint32_t length;
-	uint32_t piece;       /* bytes, of the piece under way: see io/bulk.c */
-	uint16_t range;       /* copy, dsm: its index */
-	bool writer;          /* counted as one that changes data */
-	bool pinned;          /* data is the namespace's own: counted until it has left */
-	bool fused;           /* has the namespace for itself, with its partner */
-	bool list_counted;    /* its list of ranges is counted: see io/range_lists.c */
-	uint8_t waits;        /* enum tgt_waits */
-	uint8_t abort_status; /* before it enters again, a generic status; 0: it goes on */
+	uint32_t piece;    /* bytes of the piece under way: see io/bulk.c */
+	uint16_t range;    /* index of a Copy's or DSM's range */
+	bool writer;       /* counted as one that changes data */
+	bool pinned;       /* its data is the namespace's own memory: counted until it is sent */
+	bool fused;        /* it and its partner have quiesced the namespace */
+	bool list_counted; /* its list of ranges is counted: see io/range_lists.c */
+	uint8_t waits;     /* enum tgt_waits */
+	/* A generic status that it ends with before its next piece; 0: it goes on. */
+	uint8_t abort_status;
 
 	struct weft_req *self;
 	const struct tgt_write_data_ops *input;
 	struct weft_io io;
 	uint16_t status;         /* the control reactor's answer, on its way back */
-	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to look through */
+	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to search */
 	union {
-		void (*retry)(struct weft_req *req); /* while it waits for a hold to end */
-		bool (*attempt)(
-			struct weft_req *req); /* while somebody keeps it out of its blocks */
+		void (*retry)(struct weft_req *req); /* when a quiesce has ended */
+		/* Returns false while the block guard refuses it. */
+		bool (*attempt)(struct weft_req *req);
 	};
-	void (*on_control)(
-		struct weft_msg *msg); /* on its way to the control reactor: what is to run there */
-	void (*do_piece)(struct weft_req *req); /* at its turn */
+	/* What the control reactor is to run for it. */
+	void (*on_control)(struct weft_msg *msg);
+	void (*do_piece)(struct weft_req *req); /* when it is its flow's turn */
 	void (*with_buffer)(struct weft_req *req);
 
 	/* Fused pairs, see io/fused.c. */
@@ -312,8 +314,8 @@ static inline struct tgt_req *tgt_req(struct weft_req *req)
 	return weft_req_priv(req);
 }
 
-/* The namespace that storage may be reading or changing for @req now; NULL: none. An answer that
- * leaves from the namespace's memory is given already. See ns.h. */
+/* The namespace that storage may be reading or changing for @req now; NULL: none. A reply that
+ * leaves from the namespace's memory is complete, so it is not at work. See ns.h. */
 static inline struct tgt_ns *tgt_ns_at_work(struct weft_req *req)
 {
 	const struct tgt_req *treq = tgt_req(req);
@@ -326,7 +328,7 @@ static inline struct tgt_queue *tgt_queue(struct weft_req *req)
 	return req->qp->owner;
 }
 
-/* command.c: which side answers */
+/* command.c: which reactor runs a command */
 struct tgt_command_info {
 	uint8_t opcode;
 	bool on_discovery;
@@ -335,67 +337,68 @@ struct tgt_command_info {
 	uint32_t data_max; /* admin: bytes of data that it can have */
 };
 const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *table,
-						uint8_t opcode); /* NULL: not in it */
+						uint8_t opcode); /* NULL: none */
 extern const struct weft_qpair_ops tgt_qpair_ops;
 void tgt_post_reactor(struct weft_req *req, void (*fn)(struct weft_msg *msg));
-void tgt_control_reply(struct weft_req *req,
-		       uint16_t status); /* on the control reactor: answered on its reactor */
+/* On the control reactor: @req is answered on its own reactor. */
+void tgt_control_reply(struct weft_req *req, uint16_t status);
 
 /* control_queue.c */
 int tgt_control_queue_create(struct weft_target *t);
 void tgt_control_queue_destroy(struct weft_target *t);
-/* @fn on the control reactor, in its turn; or, if the command's queue has ended by then, it is
- * answered. */
+/* Runs @fn on the control reactor when it is @req's turn. If the queue of @req has ended by then,
+ * @req is answered instead. */
 void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg));
-/* On the control reactor: what runs is worth so many commands more than one. */
+/* On the control reactor: the command that runs is as much work as so many more. */
 void tgt_control_charge(struct weft_target *t, unsigned commands);
 
-/* tenant.c: who counts as one. On the control reactor, but for tgt_flow_local */
+/* tenant.c: tenants and flows. All on the control reactor, except tgt_flow_local. */
 struct tgt_tenant {
 	uint32_t queues;        /* of all its hosts */
-	struct weft_list flows; /* tgt_flow.ready: those in which commands wait, in turn */
-	struct weft_list ready; /* home_queue.c's, while there are any */
+	struct weft_list flows; /* tgt_flow.ready: flows that have commands waiting, in turn */
+	struct weft_list ready; /* tgt_control_queue.ready, while there are any */
 };
-/* What those who count as one have in line on a reactor, which has it. */
+/* What a flow, or an address of several flows, has waiting on one reactor; belongs to that
+ * reactor. */
 struct tgt_flow_local {
 	struct weft_bulk_flow line;
 	struct weft_bufs_flows bufs;
-	/* Of a share, see io/range_lists.c. */
+	/* Of a tenant: see io/range_lists.c. */
 	unsigned lists;
-	struct weft_list waiting;   /* weft_req.link: whose list is one too many */
+	struct weft_list waiting;   /* weft_req.link: commands whose list is one too many */
 	struct weft_task wake_task; /* deferred only while there is one */
 	struct weft_rx_quota rx_quota;
 };
-/* A host, and what it has on the control reactor. */
+/* One host: its commands for the control reactor, and its part on every reactor. */
 struct tgt_flow {
 	struct weft_list link;
 	struct tgt_tenant *tenant, own; /* @own, or that of its address */
-	struct weft_list ready;         /* share->flows, while commands wait */
+	struct weft_list ready;         /* tenant->flows, while commands wait */
 	struct weft_list reqs;
 	unsigned ctrls;                     /* of this host */
-	struct tgt_flow_local *per_reactor; /* by group, that group's */
+	struct tgt_flow_local *per_reactor; /* by poll group, which owns it */
 	char hostnqn[WEFT_NQN_MAX + 1];
 };
 int tgt_tenants_create(struct weft_target *t);
 void tgt_tenants_destroy(struct weft_target *t);
-/* Of a host that comes to @s; NULL: it has none yet. */
+/* The tenant of a host that connects to @s; NULL: there is none yet. */
 const struct tgt_tenant *tgt_tenant_find(const struct weft_subsys *s, const char *hostnqn,
 					 const struct sockaddr_storage *peer);
-/* Of those who were not let in. */
+/* The flow of everybody who is not connected. */
 struct tgt_flow *tgt_flow_unknown(struct weft_target *t);
-/* A new controller, whose host and address are known. -ENOMEM: it cannot be served. */
+/* For a new controller whose host and address are known. -ENOMEM: it cannot be served. */
 int tgt_flow_join(struct tgt_ctrl *ctrl);
 void tgt_flow_leave(struct tgt_ctrl *ctrl);
-/* Where commands of the controller's host wait for buffers; NULL: it is one of the discovery
- * service, and has none of hosts. */
+/* Where commands of the controller's host wait for buffers; NULL: a discovery controller, which
+ * gets no buffers of hosts. */
 struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
 					    const struct weft_poll_group *group);
-/* What the share of a host's controller has on a reactor. */
+/* What the tenant of a controller's host has on a reactor. */
 struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 					const struct weft_poll_group *group);
 
-/* admin/health.c: on the control reactor. Namespaces have changed, or a command for one has failed:
- * hosts are told if that is a warning. */
+/* admin/health.c: on the control reactor. Namespaces have changed, or a command failed: hosts get
+ * an event if there is a new warning. */
 void tgt_health_update(struct weft_subsys *s);
 void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid);
 
@@ -406,45 +409,46 @@ struct tgt_drain_wait {
 	struct weft_subsys *subsys;
 	struct weft_timer timer;
 	bool (*awaits)(const struct tgt_drain_wait *over, const struct tgt_queue *queue);
-	void (*done)(struct tgt_drain_wait *over, bool all); /* @all are gone, or time is up */
+	void (*done)(struct tgt_drain_wait *over, bool all); /* @all drained, or time is up */
 };
 /* done() when no queue of the subsystem is awaited any more, perhaps before this returns.
  * @limit_ms 0: however long that takes. */
 void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms);
 void tgt_drain_wait_cancel(struct tgt_drain_wait *over); /* done() does not follow */
-void tgt_drain_wait_queue_gone(struct tgt_queue *gone);  /* off its controller */
+void tgt_drain_wait_queue_gone(struct tgt_queue *gone);  /* it is off its controller */
 
-/* stale.c: @go_on when no command of a lost connection of this host is left */
+/* stale.c: calls @go_on when storage has no command of a lost connection of this host any more */
 void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 		    void (*go_on)(struct weft_req *req));
 
-/* admission.c: whether a Connect to @s finds a queue: 0, or a status. One of the discovery service
- * may have to go for that. */
+/* admission.c: 0 if a Connect to @s gets a queue, or a status. A discovery controller may be
+ * evicted for it. */
 uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *share, const char *hostnqn,
 		   const struct sockaddr_storage *peer);
-void tgt_admission_add_queue(const struct tgt_queue *queue); /* there is one more */
+void tgt_admission_add_queue(const struct tgt_queue *queue); /* the target has one more */
 void tgt_admission_remove_queue(const struct tgt_queue *queue);
 
 /* connect.c, queue.c: on the control reactor unless said otherwise */
 void tgt_connect(struct weft_req *req);
 void tgt_queue_closing(struct weft_qpair *qp); /* on the reactor */
 void tgt_queue_closed(struct weft_qpair *qp);  /* on the reactor */
-void tgt_queue_lost(struct tgt_queue *queue); /* on the reactor: it closes, which may take a while */
+/* On the reactor: the connection is lost; closing it may take a while. */
+void tgt_queue_lost(struct tgt_queue *queue);
 void tgt_queue_close(struct tgt_queue *queue, const char *why);
-/* The host does not want it any more, and will close it: another one can have its id. */
+/* The host does not want the queue any more and will close it: a new queue can have its id. */
 void tgt_queue_disconnect(struct tgt_queue *queue);
 const char *tgt_queue_state_text(const struct tgt_queue *queue);
 
 /* ctrl.c */
 struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s);
-struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid); /* NULL: it is taken */
-void tgt_ctrl_free(struct tgt_ctrl *ctrl);                               /* that has no queues */
+struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid); /* NULL: the id is taken */
+void tgt_ctrl_free(struct tgt_ctrl *ctrl);                               /* it has no queues */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
 struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid); /* also one that ends */
 bool tgt_ctrl_is_of_host(const struct tgt_ctrl *ctrl, const char *hostnqn,
 			 const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */
-const char *tgt_host_name(const char *hostnqn); /* for people: a host may have none */
+const char *tgt_host_name(const char *hostnqn); /* to print: an NQN may be empty */
 void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why);
 void tgt_ctrl_set_kato(struct tgt_ctrl *ctrl, uint32_t kato_ms);
 void tgt_ctrl_restart_keepalive(struct tgt_ctrl *ctrl);
@@ -455,13 +459,13 @@ void tgt_ctrl_log_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t st
 /* fabrics.c */
 void tgt_fabrics(struct weft_req *req);
 
-/* discovery/ */
+/* admin/discovery_log.c */
 void tgt_discovery_changed(struct weft_target *t);
-/* @len bytes, from @offset on, of the log page as this controller's host may see it; how many there
- * are in all. What lies behind the end is not written. */
+/* Copies @len bytes from @offset on of the log page as this controller's host may see it; returns
+ * the page's size. Bytes behind its end are not written. */
 uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len);
 
-/* resv/: see there; on a reactor: 0, or a status for a command that a reservation forbids */
+/* resv/view.c, on a reactor: 0, or a status for a command that a reservation forbids */
 uint16_t tgt_resv_check(struct weft_req *req, const struct tgt_ns *ns);
 
 /* subsys.c */
@@ -470,7 +474,7 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t,
 struct weft_subsys *tgt_subsys_find_any(struct weft_target *t, const char *nqn); /* or discovery */
 void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint64_t revision);
 bool tgt_host_listed(const struct weft_subsys *s, const char *hostnqn); /* it is on the list */
-bool tgt_any_host_listed(const struct weft_target *t);                  /* by a subsystem */
+bool tgt_any_host_listed(const struct weft_target *t);                  /* by any subsystem */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
@@ -486,16 +490,17 @@ void tgt_target_teardown_done(struct weft_target *t);
 /* listener.c */
 void tgt_listener_close(struct tgt_listener *l);
 struct tgt_port tgt_listener_port(const struct tgt_listener *l);
-/* The port id of who accepted a connection to @local; 0: it listens no longer. */
+/* The port id of the listener that accepted a connection to @local; 0: that one is gone. */
 uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 			     const struct sockaddr_storage *local);
-/* Owns @fd; the listener is paused. */
+/* Owns @fd; the listener is paused, and its port id is that of @uri. */
 int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd,
-		       struct weft_err *err); /* port id: as @uri has it */
-/* Where a new connection goes, counted there; NULL: it is one too many. */
+		       struct weft_err *err);
+/* The poll group that a new connection goes to, with the connection counted there; NULL: there are
+ * too many. */
 struct weft_poll_group *tgt_assign_poll_group(struct weft_target *t);
 
-/* identity.c: names that are the same at every start; with @common, on every machine */
+/* identity.c: names that are the same at every start and, with @common, on every machine */
 void tgt_identity_serial(const char *nqn, bool common, char serial[21]);
 void tgt_identity_uuid(const char *nqn, bool common, uint32_t nsid, const char *backend,
 		       uint8_t uuid[16]);

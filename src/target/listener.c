@@ -36,7 +36,7 @@ struct weft_poll_group *tgt_assign_poll_group(struct weft_target *t)
 	return group;
 }
 
-/* A listener that cannot pause has to say no. */
+/* A listener that cannot pause refuses connections while the target is frozen. */
 static struct weft_poll_group *choose_poll_group(struct weft_listener *l)
 {
 	struct tgt_listener *listener = l->user;
@@ -108,7 +108,7 @@ struct tgt_port tgt_listener_port(const struct tgt_listener *l)
 	return (struct tgt_port){ l->l->transport->trtype, l->portid, l->l->addr };
 }
 
-/* It may listen on any address, and tell of a connection by the one that it was made to. */
+/* @l may listen on any address; the connection has the one that it was made to. */
 static bool listener_accepts(const struct tgt_listener *l, uint8_t trtype,
 			     const struct sockaddr_storage *local)
 {
@@ -132,9 +132,9 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 	return 0;
 }
 
-/* --- coming and going ------------------------------------------------------------------------- */
+/* --- add and remove --------------------------------------------------------------------------- */
 
-/* Hosts are told, and other members, which tell theirs. */
+/* Hosts get an event, and so do other members, which notify their hosts. */
 static void notify_listeners_changed(struct weft_target *t)
 {
 	struct weft_subsys *s;

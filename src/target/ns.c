@@ -1,6 +1,7 @@
-/* ns.c - namespaces as commands meet them: found in the table, entered, pinned, left.
+/* ns.c - how a command uses a namespace: it looks the namespace up in the table, enters it, may pin
+ * its memory, leaves it.
  *
- * A command that finds the namespace held waits in its reactor's line. */
+ * A command that finds the namespace quiesced waits in ns->local[].waiting of its reactor. */
 #include <assert.h>
 
 #include "base/cleanup.h"
@@ -148,7 +149,7 @@ uint64_t tgt_ns_awaited_since(struct weft_req *req)
 	return treq->pinned && treq->ns->removing ? treq->ns->removing_since_ns : 0;
 }
 
-/* --- what storage did to it ------------------------------------------------------------------- */
+/* --- errors of storage ------------------------------------------------------------------------ */
 
 struct ns_errors tgt_ns_errors(const struct tgt_ns *ns)
 {

@@ -1,7 +1,6 @@
-/* ns_add.c - a namespace comes: open ─▶ publish a new table ─▶ tell hosts.
+/* ns_add.c - add a namespace: open ─▶ publish a new table ─▶ notify hosts.
  *
- * Invariant: a table never changes once published; the old one is freed after every reactor has
- * been through its loop. */
+ * Invariant: a published table never changes; the old one is freed after a barrier (barrier.c). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* ns_remove.c - a namespace goes, or all of them with their subsystem.
+/* ns_remove.c - remove a namespace, or all of them with their subsystem.
  *
- *   publish a table without it ─▶ tell hosts ─▶ fences end ─▶ commands end ─▶ close
+ *   publish a table without it ─▶ notify hosts ─▶ quiesces end ─▶ drain commands ─▶ close
  *
- * Answers that leave from its memory end when hosts have read them. Hosts that take too long over
- * that lose their connection (transport/poll_group.c). */
+ * Replies that leave from its memory end when hosts have read them. Hosts that take too long lose
+ * their connection (transport/poll_group.c). */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ static void storage_closed(struct weft_offload *offload, int rc)
 	tgt_target_teardown_done(t);
 }
 
-/* The file system may write what it has of a file first, and large memory takes long to give back:
- * the control reactor does not wait for that. */
+/* Closing may take long: the file system writes back a file, the kernel frees large memory. So it
+ * is offloaded. */
 static void ns_drained(struct tgt_barrier *barrier)
 {
 	weft_offload_start(&barrier->ns->closing, barrier->target->control, close_storage,
@@ -69,8 +69,7 @@ static void ns_removal_begin(struct tgt_ns *ns, void (*done)(void *arg), void *a
 {
 	bool idle = tgt_ns_quiesce_idle(ns);
 
-	ns->barrier->target
-		->teardowns++; /* a target does not end before what was removed from it has */
+	ns->barrier->target->teardowns++; /* the target's end waits for it */
 	ns->removing_since_ns = weft_reactor_now_ns(ns->barrier->target->control);
 	ns->removing = true;
 	ns->removed = done;

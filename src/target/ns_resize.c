@@ -1,11 +1,11 @@
-/* ns_resize.c - a namespace grows or shrinks.
+/* ns_resize.c - resize a namespace while all its commands wait.
  *
- *   fence against all ─▶ change the storage, offloaded ─▶ tell hosts ─▶ let go ─▶ answer
+ *   quiesce against all ─▶ resize the storage, offloaded ─▶ notify hosts ─▶ end quiesce ─▶ answer
  *
  * A file system may take seconds over it. The namespace's commands wait that long; the control
  * reactor does not, so every host's Keep Alive and Connect are answered.
  *
- * Invariant: while the storage changes the resize holds the fence, so a removal waits for it. */
+ * Invariant: the namespace stays quiesced while the storage changes, so a removal waits for it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ struct resize {
 	struct tgt_ns_quiesce quiesce;
 	struct weft_target *target;
 	uint64_t size;
-	bool shrink; /* it may become smaller */
+	bool shrink; /* the new size may be smaller */
 	struct weft_offload offload;
 	struct weft_backend_resize storage;
 	struct weft_err err;
@@ -63,8 +63,8 @@ static void resize_storage_done(struct weft_offload *offload, int rc)
 	resize_finish(resize, rc);
 }
 
-/* What is cut off is gone, so it takes more than a slip of the keyboard. Whether it is cut is known
- * when the resizes before it are through, not when it is asked for. */
+/* Data that is cut off is lost, so shrinking must be asked for. Whether a resize shrinks is known
+ * when the ones before it are done, not when it is asked for. */
 static int check_shrink(const struct tgt_ns *ns, uint64_t size, bool shrink, struct weft_err *err)
 {
 	char has[32], wanted[32];

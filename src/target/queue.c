@@ -1,4 +1,4 @@
-/* queue.c - the life of a connected queue pair.
+/* queue.c - the states of a connected queue pair: live, closing or lost, draining, gone.
  *
  *   on the control reactor                                    on the queue's reactor
  *
@@ -15,9 +15,9 @@
  * likes: whoever closes the queue does not wait for that. While the connection is gone and commands are
  * not (LOST, DRAINING), storage may still carry out what the host sent: drain_wait.c.
  *
- * When the connection closes, the control reactor gives back what it has of the queue: AERs, resets,
- * changes of reservations. Messages of one sender arrive in order: whatever the control reactor posted
- * before "free" is handled before it. */
+ * When the connection closes, the control reactor gives back the requests that it has of the queue:
+ * AERs, resets, changes of reservations. Messages of one sender arrive in order: whatever the
+ * control reactor posted before "free" is handled before it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@
 
 static const struct {
 	const char *name;
-	unsigned from; /* states that may come before */
+	unsigned from; /* states that it may follow */
 } states[] = {
 	[TGT_QUEUE_LIVE] = { "live", 0 },
 	[TGT_QUEUE_DISCONNECTED] = { "disconnected", FROM(LIVE) },

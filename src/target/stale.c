@@ -24,7 +24,7 @@ struct stale_wait {
 	struct tgt_barrier *barrier;
 	struct weft_req *req;
 	void (*go_on)(struct weft_req *req);
-	struct nvmf_connect_data data; /* the request's: in a capsule it lies anywhere */
+	struct nvmf_connect_data data; /* the request's; in a capsule it may be unaligned */
 	unsigned scans_left;
 };
 
@@ -33,7 +33,7 @@ static bool queue_is_of_host(const struct tgt_queue *queue, const struct nvmf_co
 	return tgt_ctrl_is_of_host(queue->ctrl, data->hostnqn, data->hostid);
 }
 
-/* On a reactor; the control reactor hears of what is lost before the answer. */
+/* The control reactor learns of lost connections before this reactor's answer. */
 static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
 	struct stale_wait *stale = barrier->arg;

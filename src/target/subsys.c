@@ -1,4 +1,4 @@
-/* subsys.c - subsystems and the hosts that may use them. */
+/* subsys.c - subsystems: their allowed hosts, their store, their removal, their counters. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct weft_subsys *tgt_subsys_find_any(struct weft_target *t, const char *nqn)
 	return strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(t, nqn) : t->discovery;
 }
 
-/* Members of a cluster have a share each. */
+/* Each member of a cluster has its own part of the ids. */
 static void set_cntlid_range(struct weft_subsys *s, const struct weft_subsys_options *options)
 {
 	unsigned nodes = options->nodes ? options->nodes : 1,
@@ -89,7 +89,7 @@ static void on_store_node_gone(void *arg, unsigned node)
 	struct weft_subsys *s = arg;
 
 	weft_warn("%s: node %u is gone", s->nqn, node);
-	/* First who serves its groups, for which I/O waits; then records that have to go. */
+	/* First the ownership of groups, because I/O waits for it; then records that have to go. */
 	tgt_cluster_reconcile(s);
 	tgt_cluster_ccr_reconcile(s);
 }
@@ -99,7 +99,8 @@ static void on_storage_released(void *arg)
 	tgt_cluster_storage_released(arg);
 }
 
-/* Somebody else may serve what we did. Who starts anew asks who lives; who lives cannot. */
+/* Another member may serve our groups by now. A process that starts again can find out who lives;
+ * this one cannot. */
 static void on_membership_lost(void *arg, const char *why)
 {
 	struct weft_subsys *s = arg;
@@ -122,7 +123,7 @@ void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint
 	weft_store_ack(s->store, least);
 }
 
-/* One that has no store keeps its state in memory, in the same way. */
+/* A subsystem without a state file keeps the same records in memory. */
 static int subsys_open_store(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
 	const struct weft_store_options options = { s->target->control, "mem", 1, 1,
@@ -332,7 +333,7 @@ int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_e
 
 static void counter_add(_Atomic uint64_t *counter, uint64_t by)
 {
-	/* One writer each: a plain add, made visible. */
+	/* There is one writer: no read-modify-write instruction is needed. */
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
 			      memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-/* target.c - the whole: made from reactors, stopped in order, looked at. */
+/* target.c - create a target, stop it in order, describe it. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "target/resv/change_queue.h"
 #include "target/resv/resv.h"
 
-/* --- beginning -------------------------------------------------------------------------------- */
+/* --- create ----------------------------------------------------------------------------------- */
 
 static void poll_groups_destroy(struct weft_target *t)
 {
@@ -20,7 +20,7 @@ static void poll_groups_destroy(struct weft_target *t)
 	free(t->poll_groups);
 }
 
-/* On each of so many reactors. */
+/* How many connections before Connect each reactor may have. */
 static uint32_t unknown_max(unsigned nreactors)
 {
 	uint32_t share = WEFT_PRECONNECT_MAX / nreactors;
@@ -103,7 +103,7 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 	return 0;
 }
 
-/* --- end: no new connections, then subsystems, then whatever is still connecting -------------- */
+/* --- stop: no new connections, then subsystems, then whatever is still connecting ------------- */
 
 static void close_all_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
@@ -177,7 +177,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 
 	t->stopped = done;
 	t->stopped_arg = arg;
-	t->teardowns++; /* ours, until all have been told */
+	t->teardowns++; /* ours, until all were told to close */
 	weft_list_for_each_safe(l, next, &t->listeners, link)
 		tgt_listener_close(l);
 	weft_list_for_each_safe(s, tmp, &t->subsystems, link)
@@ -187,7 +187,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 	tgt_target_teardown_done(t);
 }
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- describe --------------------------------------------------------------------------------- */
 
 static void visit_ns(struct tgt_ns *ns, const struct weft_target_visitor *v, void *arg)
 {

@@ -1,10 +1,11 @@
 /* target.h - subsystems, their namespaces, the hosts that may use them, and where they listen.
  *
- *   control reactor:   subsystems, hosts, listeners, controllers, every admin and fabrics command
- *   other reactors: queue pairs and their I/O; they read namespaces through a published table
+ *   control reactor   subsystems, hosts, listeners, controllers, every admin and fabrics command
+ *   other reactors    queue pairs and their I/O; they read namespaces through a published table
  *
- * Every call here is made on the control reactor's thread. What must wait for the other reactors
- * (I/O to drain, queues to close) takes a callback, which runs on the control reactor, once. */
+ * Every call here is made on the control reactor's thread. A call that must wait for the other
+ * reactors (I/O to drain, queues to close) takes a callback, which runs on the control reactor,
+ * once. */
 #ifndef WEFT_TARGET_TARGET_H
 #define WEFT_TARGET_TARGET_H
 
@@ -25,7 +26,7 @@ struct weft_subsys;
 
 struct weft_target_options {
 	struct weft_reactor *control;
-	struct weft_reactor **reactors; /* queue pairs go here; may be just @the control reactor */
+	struct weft_reactor **reactors; /* queue pairs go here; may be just @control */
 	unsigned nreactors;
 	uint32_t depth_max;     /* entries per queue, 2 … 65535 */
 	uint32_t io_queues_max; /* per controller */
@@ -34,19 +35,19 @@ struct weft_target_options {
 
 int weft_target_create(struct weft_target **t, const struct weft_target_options *options,
 		       struct weft_err *err);
-/* It is about to be stopped: what waits for other members of a cluster ends now. */
+/* The target is about to be stopped: waits for other members of a cluster end now. */
 void weft_target_prepare_stop(struct weft_target *t);
 /* Closes listeners and connections, waits for I/O, closes backends; then @done. Frees @t. */
 void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg);
 
 /* Node N of a cluster gives its listeners port ids from (N - 1) * WEFT_NODE_PORTS + 1 on. */
 #define WEFT_NODE_PORTS 1000
-/* Port 0 becomes a free one, and port id 0 the lowest free one; weft_target_visit() tells which. */
+/* Port 0 becomes a free one, and port id 0 the lowest free one; weft_target_visit() shows them. */
 int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
 /* -ENOENT: no such listener. Connections made through it stay. */
 int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, struct weft_err *err);
 
-/* Asymmetric Namespace Access: how a group of namespaces is reached through a controller. */
+/* Asymmetric Namespace Access (ANA): how a group of namespaces is reached through a controller. */
 #define WEFT_ANA_GROUP_MAX 1024
 enum weft_ana_state {
 	WEFT_ANA_OPTIMIZED,
@@ -65,7 +66,7 @@ struct weft_ana_rule {
 	char hostnqn[WEFT_NQN_MAX + 1]; /* "": any */
 };
 
-/* Both are for the same group, port and host: there can be only one of them. */
+/* Both are for the same group, port and host: a subsystem can have only one of them. */
 bool weft_ana_rule_same(const struct weft_ana_rule *a, const struct weft_ana_rule *b);
 
 struct weft_subsys_options {
@@ -76,7 +77,7 @@ struct weft_subsys_options {
 	const struct weft_ana_rule *ana; /* its first rules; @nana of them */
 	unsigned nana;
 	struct weft_store *store; /* where its state is; NULL: in memory */
-	unsigned node, nodes;     /* who we are of a cluster that serves it; 0: we are alone */
+	unsigned node, nodes;     /* our node in the cluster that serves it; 0: we serve it alone */
 };
 
 /* Owns the store on success. */
@@ -88,34 +89,35 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 
 unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
 
-/* Hosts can be served from its namespaces from now on: storage that was made for them stays. Until
- * then, closing a namespace removes such storage. */
+/* From now on hosts may be served from its namespaces, and storage that was created for them stays.
+ * Until then, closing a namespace removes such storage. */
 void weft_subsys_keep_storage(struct weft_subsys *s);
-/* It has its namespaces. Of a cluster, groups are served by one member at a time; from now on we
- * take part in that. */
+/* Its namespaces are added. A subsystem of a cluster begins to take part: each group is served by
+ * one member at a time. */
 void weft_subsys_start(struct weft_subsys *s);
-/* Hands all groups to others and takes none, or does again. @done: nothing is served here any more.
- * On 0, @done(arg, rc, err) follows, perhaps before this returns; on -errno it does not. */
+/* @drain: hands all groups to other members and takes none; false: takes groups again. @done:
+ * nothing is served here any more. On 0, @done(arg, rc, err) follows, perhaps before this returns;
+ * on -errno it does not. */
 int weft_cluster_drain(struct weft_subsys *s, bool drain,
 		       void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		       struct weft_err *err);
-/* The same for one group, or all (0), to a member that is there. */
+/* The same for one group, or all (0), which go to a member that lives. */
 int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 		      void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		      struct weft_err *err);
 
-/* Who may connect is not who could when its controllers came: ends the associations of hosts that
- * may not, and tells discovery. */
+/* The list of allowed hosts has changed: ends the associations of hosts that are not on it, and
+ * changes the discovery log. */
 void weft_subsys_access_changed(struct weft_subsys *s);
-/* The same when it is done. */
+/* Calls weft_subsys_access_changed(). */
 void weft_subsys_set_any_host(struct weft_subsys *s, bool allow);
 int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 /* Disconnects that host. -ENOENT: it was not on the list. */
 int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 
-/* Adds rules, in the place of those that are weft_ana_rule_same(); @replace: and leaves out all
- * others. For who reads log pages they hold at once. On 0, @done(arg, rc, err) follows when they
- * do, perhaps before this returns; on -errno it does not. */
+/* Adds rules, in the place of those that are weft_ana_rule_same(); @replace: removes all others.
+ * Log pages show all of them at once. On 0, @done(arg, rc, err) follows when they are in force,
+ * perhaps before this returns; on -errno it does not. */
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
 		 bool replace, void (*done)(void *arg, int rc, const struct weft_err *err),
 		 void *arg, struct weft_err *err);
@@ -127,27 +129,27 @@ struct weft_ns_options {
 	uint32_t ana_group; /* 0: 1 */
 };
 
-/* Owns @be on success. @nsid receives the id. Hosts are told. */
+/* Owns @be on success. @nsid receives the id. Hosts are notified. */
 int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 		struct weft_backend *be, uint32_t *nsid, struct weft_err *err);
-/* Without @shrink, what would make it smaller fails. On 0, @done(arg, rc, err) follows, perhaps
- * before this returns; on -errno it does not. */
+/* Without @shrink, a smaller size fails. On 0, @done(arg, rc, err) follows, perhaps before this
+ * returns; on -errno it does not. */
 int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err);
-/* On 0, no new command sees the namespace; @done when the last one ended and the backend is
- * closed, perhaps before this returns. */
+/* On 0, no new command sees the namespace. @done follows when the last one has ended and the
+ * backend is closed, perhaps before this returns. */
 int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
 		   struct weft_err *err);
 
-/* --- looking: a walk in order, listeners first, then each subsystem with what it has ---------- */
+/* --- describe: a walk in order, listeners first, then each subsystem with what it has --------- */
 
 struct weft_subsys_info {
 	const char *nqn, *serial, *model;
 	const char *state;    /* SPEC of its store; NULL: in memory */
 	unsigned node, nodes; /* of a cluster; 0: we serve it alone */
 	bool allow_any_host;
-	bool lost; /* it is no member of its state any more, and serves nothing */
+	bool lost; /* not a member any more: it serves nothing */
 };
 
 struct weft_member_info {
@@ -164,8 +166,8 @@ struct weft_target_ns_info {
 	uint32_t ana_group;
 	const char *backend; /* SPEC that opens it again */
 	int descriptor;      /* of its storage, for another process; -1: it has none */
-	unsigned held_by;    /* a process that is no member has it open as that node; 0: none */
-	bool sync_failed;    /* writes did not become durable, and flushes fail since */
+	unsigned held_by;    /* a process that is no member has it open as this node; 0: none */
+	bool sync_failed;    /* writes did not become durable, and flushes fail since then */
 	uint64_t read_errors, write_errors; /* of its storage */
 	char uuid[37], nguid[33];
 	uint8_t reservation;  /* its type; 0: nobody has reserved it */
@@ -195,10 +197,10 @@ struct weft_reactor_info {
 	int cpu;
 	unsigned queues;
 	unsigned unknown, unknown_max; /* connections without Connect */
-	uint64_t displaced;            /* of them, closed because there were too many */
+	uint64_t displaced; /* how many of them were closed because there were too many */
 };
 
-/* Queues, and who has them. */
+/* Queues, and which kinds of hosts have them. */
 struct weft_admission_info {
 	uint32_t max, taken, discovery;
 };
@@ -210,8 +212,8 @@ struct weft_target_visitor {
 	void (*host)(void *arg, const char *hostnqn);
 	void (*ana_rule)(void *arg, const struct weft_ana_rule *rule);
 	void (*ns)(void *arg, const struct weft_target_ns_info *info);
-	/* For each port that is listened on, and each group that has namespaces: what hosts see
-	 * there that no rule names. */
+	/* For each port that is listened on and each group that has namespaces: what hosts that no
+	 * rule names see there. */
 	void (*port_ana)(void *arg, uint16_t portid, uint32_t group, enum weft_ana_state state);
 	void (*ctrl)(void *arg, const struct weft_target_ctrl_info *info);
 	void (*queue)(void *arg, const struct weft_queue_info *info); /* behind its ctrl() */

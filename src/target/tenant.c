@@ -25,7 +25,7 @@ struct tgt_tenants {
 	struct weft_list flows; /* of hosts */
 	struct tgt_flow unknown;
 	struct tgt_tenant addresses[WEFT_ADDR_COUNTERS];
-	struct tgt_flow_local bulk[]; /* of the addresses, by group */
+	struct tgt_flow_local bulk[]; /* by poll group, of addresses */
 };
 
 static void tenant_init(struct tgt_tenant *share)
@@ -35,7 +35,7 @@ static void tenant_init(struct tgt_tenant *share)
 	weft_list_init(&share->ready);
 }
 
-/* @share NULL: it has one of its own. */
+/* @share NULL: the flow is a tenant of its own. */
 static void flow_init(struct tgt_flow *flow, struct tgt_tenant *share, const char *hostnqn)
 {
 	tenant_init(&flow->own);
@@ -48,7 +48,7 @@ static void flow_init(struct tgt_flow *flow, struct tgt_tenant *share, const cha
 	weft_list_init(&flow->reqs);
 }
 
-/* NULL: its subsystem names it. */
+/* NULL: the host is listed. */
 static struct tgt_tenant *tenant_of_address(const struct weft_subsys *s, const char *hostnqn,
 					    const struct sockaddr_storage *peer)
 {
@@ -70,7 +70,7 @@ static void flow_local_init(struct tgt_flow_local *bulk, struct tgt_flow_local *
 	weft_rx_quota_init(&bulk->rx_quota);
 }
 
-/* Where flows of @share take turns, by group; NULL: it has one. */
+/* By poll group, where the flows of @share take turns; NULL: it has one flow. */
 static struct tgt_flow_local *address_local(const struct weft_target *t,
 					    const struct tgt_tenant *share)
 {

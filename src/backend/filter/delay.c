@@ -1,14 +1,15 @@
-/* delay.c - storage that is slow: an io waits before it goes on.
+/* delay.c - a filter: storage that is slow. An io waits before it goes on.
  *
  *   submit ─▶ a timer in the io itself ─▶ the backend below ─▶ done
- *                        └─ what keeps the reactor busy there: its turn ─┘
+ *                        └─ bulk work there waits for its turn ─┘
  *
  *   delay=[KIND:]TIME[+[KIND:]TIME…]         delay=5ms    delay=read:100ms+flush:2s
  *
- * Every io waits for itself, however many do: latency, not a limit of throughput. It waits on the reactor
- * that it came to, in its own memory, and by that reactor's clock.
+ * Every io waits its own time, however many there are: it adds latency and does not limit
+ * throughput. It waits on the reactor that it came to, in its own memory, and by that reactor's
+ * clock.
  *
- * Invariant: an io is in the timers of its reactor, in line for its turn, or below. */
+ * Invariant: an io is in the timers of its reactor, waits for its turn, or is below. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static int delay_submit(struct weft_backend *be, struct weft_io *io)
 
 /* --- the SPEC --------------------------------------------------------------------------------- */
 
-/* With its unit: a bare number would be seconds to some. */
+/* A unit is required: some would take a bare number for seconds. */
 static int parse_time(unsigned kind, const char *text, uint64_t *ms)
 {
 	static const struct {

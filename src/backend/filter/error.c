@@ -1,13 +1,13 @@
-/* error.c - storage that fails: some of its io ends with EIO, and is not done.
+/* error.c - a filter: storage that fails. Some io ends with EIO, and is not done.
  *
  *   error=[KIND:]RATE[+[KIND:]RATE…][+seed:N]        error=write:1%    error=1/1000+seed:7
  *
- * Which io fails is drawn from the seed, the kind, and how many of that kind were asked for since the
- * backend was opened: the same io of the same run fails again. Where several reactors ask, which of them
- * gets the number that fails is up to them.
+ * Which io fails depends on the seed, the kind, and the number of ios of that kind since the
+ * backend was opened: the same io of the same run fails again. If several reactors submit, it
+ * depends on them which one gets the number that fails.
  *
- * What fails leaves the storage as it was. A flush that fails here has lost nothing, and is not
- * remembered as one that disk.c saw fail: the next one makes all durable.
+ * A failed io leaves the storage as it was. A failed flush has lost nothing here, and is not
+ * remembered as one that failed in disk.c: the next flush makes everything durable.
  *
  * Invariant: the draw depends on nothing that differs between runs. */
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* filter.c - what all filters have in common: the stack, and all that is not io.
+/* filter.c - what all filters have in common: the stack, and all ops that are not io.
  *
  * Invariant: every backend of a stack has the size and the spec of the storage below. */
 #include "backend/filter/filter.h"

@@ -1,4 +1,4 @@
-/* values.c - what a SPEC says of a filter: a value for each kind of io.
+/* values.c - the value of a filter in a SPEC: a number for each kind of io.
  *
  *   5ms                          of every kind
  *   read:5ms+flush:1s            of these; the others pass
@@ -16,7 +16,7 @@ static const char *const kinds[WEFT_FILTER_KINDS] = {
 	[WEFT_IO_ZERO] = "zero", [WEFT_IO_TRIM] = "trim",
 };
 
-/* WORDS: it is none. */
+/* WORDS: no such word. */
 static unsigned find_word(const char *word, const char *extra)
 {
 	for (unsigned i = 0; i < WEFT_FILTER_KINDS; i++)

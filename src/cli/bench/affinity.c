@@ -1,3 +1,4 @@
+/* affinity.c - pin a job to its CPU. */
 #include "cli/bench/affinity.h"
 
 static int nth_cpu(const cpu_set_t *cpus, unsigned n)

@@ -1,7 +1,7 @@
-/* affinity.h - the CPU that a job is on.
+/* affinity.h - pin a job to its CPU.
  *
- * Pages are near the CPU that touched them first. So a job's queues and buffers are made by a
- * thread that is where the job will be. */
+ * Memory is allocated on the node of the CPU that touches it first, so queues and buffers are made
+ * by a thread that is already there. */
 #ifndef WEFT_CLI_BENCH_AFFINITY_H
 #define WEFT_CLI_BENCH_AFFINITY_H
 

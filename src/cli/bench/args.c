@@ -1,4 +1,4 @@
-/* args.c - the command line of weft bench, and what is wrong with it. */
+/* args.c - the options of weft bench: parse and check them. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

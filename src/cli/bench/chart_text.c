@@ -1,5 +1,5 @@
-/* chart_text.c - the result as a drawing of characters: how latencies are spread, and throughput over
- * time. Blocks where the terminal has them, ASCII elsewhere. */
+/* chart_text.c - charts of characters: the latency histogram, and throughput over time. Blocks if
+ * the terminal has them, ASCII if not. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

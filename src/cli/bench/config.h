@@ -1,4 +1,4 @@
-/* config.h - what a run was asked to do. */
+/* config.h - the options of a run, parsed. */
 #ifndef WEFT_CLI_BENCH_CONFIG_H
 #define WEFT_CLI_BENCH_CONFIG_H
 
@@ -14,7 +14,7 @@ struct bench_config {
 	const char *uri;
 	uint32_t nsid;               /* of --ns; 0: not given */
 	struct weft_options connect; /* what the options say; the URI's words are not in it */
-	bool hdgst, ddgst;           /* what both come to */
+	bool hdgst, ddgst;           /* from options and URI together */
 	const char *rw;              /* the word of --rw */
 	bool random;                 /* offsets; otherwise one after the other */
 	unsigned read_pct;           /* of 100 I/Os, the rest are writes */
@@ -44,7 +44,7 @@ static inline bool bench_writes(const struct bench_config *config)
 	return config->read_pct < 100;
 }
 
-/* EXIT_OK, or EXIT_USAGE with the line told. */
+/* EXIT_OK, or EXIT_USAGE after the error was printed. */
 int bench_args(int argc, char **argv, struct bench_config *config);
 void bench_usage(void);
 

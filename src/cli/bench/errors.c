@@ -1,3 +1,4 @@
+/* errors.c - errors of a run: failed I/Os by kind, and wrong blocks. */
 #include "cli/bench/errors.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
-/* errors.h - what went wrong: I/Os that failed, by kind, and blocks that were not as they should
- * be.
+/* errors.h - errors of a run: failed I/Os by kind, and wrong blocks.
  *
  * Everything is counted; of each kind of failure the first is kept as a sentence, of the blocks the
  * first few. */
@@ -29,7 +28,7 @@ struct bench_problem {
 struct bench_errors {
 	uint64_t failed; /* read by other threads too */
 	struct bench_failure kinds[BENCH_KINDS_MAX];
-	unsigned nkinds;    /* what comes when they are full counts in the last */
+	unsigned nkinds;    /* when they are full, further ones count in the last */
 	uint64_t unchecked; /* chunks that could not be read in the end */
 
 	uint64_t found[BENCH_FINDINGS];

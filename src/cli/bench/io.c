@@ -1,4 +1,5 @@
-/* io.c - one I/O: what is written into it, and what is learnt from it. */
+/* io.c - one I/O of a job: stamp its blocks, submit it, record its latency, verify what it has
+ * read. */
 #include "cli/bench/job.h"
 
 #include <string.h>
@@ -73,7 +74,8 @@ static void judge_read(const struct bench_io *io, uint32_t epoch,
 	bench_verify(&c, verdict);
 }
 
-/* The connection may have been lost while the read was under way: look again before accusing. */
+/* The connection may have been lost while the read was under way: check that before reporting an
+ * error. */
 static void verify_read(struct bench_io *io)
 {
 	struct bench_job *job = io->job;

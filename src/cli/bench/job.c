@@ -1,3 +1,4 @@
+/* job.c - a job: one thread of load, from its first I/O to its end. */
 #include "cli/bench/job.h"
 
 #include <errno.h>

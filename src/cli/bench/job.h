@@ -1,5 +1,5 @@
-/* job.h - one thread of load: its queues, its I/Os, its counters. Nothing is shared with the others
- * but what is read only.
+/* job.h - a job: one thread of load with its queues, its I/Os and its counters. Jobs share only
+ * data that nobody writes.
  *
  *   idle ─▶ plan: which one, pace: when ─▶ submit ─▶ one poll per queue ─▶ done() ─▶ idle
  *
@@ -34,8 +34,9 @@ struct bench_load {
 	struct weft_path_wait waiting;
 	uint64_t run;                            /* in the stamps */
 	uint64_t start_ns, measure_ns, until_ns; /* begin, warmed up, end */
-	int wake_fd;            /* an eventfd that a job writes to when its phase changes */
-	const atomic_int *stop; /* by the user's wish: 1, no more I/O; 2, nor wait for any */
+	int wake_fd; /* an eventfd that a job writes to when its phase changes */
+	const atomic_int
+		*stop; /* by the user: 1: no more I/O; 2: do not wait for I/O in flight either */
 };
 
 struct bench_io {
@@ -44,7 +45,7 @@ struct bench_io {
 	struct bench_job *job;
 	struct weft_queue *queue;
 	struct bench_io *next_idle;
-	uint64_t from_ns; /* its latency counts from */
+	uint64_t from_ns; /* start of its latency */
 	uint64_t chunk;
 	uint64_t flush_seq;
 	uint32_t generation, epoch;
@@ -68,9 +69,9 @@ struct bench_job {
 	struct bench_plan plan;
 	struct bench_pace pace;
 	struct bench_ledger ledger;
-	uint32_t epoch;         /* losses, when last looked at */
+	uint32_t epoch;         /* losses, when last checked */
 	unsigned unflushed;     /* writes since the last flush */
-	uint64_t swept;         /* chunks of the ledger, in the end; read by others */
+	uint64_t swept;         /* chunks read back so far; other threads read it */
 	bool over;              /* it cannot go on */
 	bool check_dead;        /* something failed: is the controller dead? */
 	enum bench_phase phase; /* read by others */
@@ -84,10 +85,10 @@ struct bench_job {
 	struct weft_queue_stats began;  /* of its queues, when it began to measure */
 	struct weft_queue_stats loaded; /* … when its load had ended */
 	struct bench_errors trouble;
-} __attribute__((aligned(64))); /* no cache line with a neighbour */
+} __attribute__((aligned(64))); /* no cache line is shared with another job */
 
-/* setup.c: connects, opens the namespace and settles the region, whose size @config may leave open.
- * On failure what was opened stays in @load. */
+/* setup.c: connects, opens the namespace and determines the region, whose size @config may leave
+ * open. On failure what was opened stays in @load. */
 int bench_setup(struct bench_load *load, struct bench_config *config, struct weft_err *err);
 
 /* Opens the queues and takes the memory; the thread starts with bench_job_start(). */
@@ -107,12 +108,12 @@ void bench_io_flush(struct bench_job *job);
 void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue *queue, void *buf,
 		   uint64_t size);
 
-/* sweep.c: reads back everything that was written. */
+/* sweep.c: read back, the last phase of --verify: reads all that was written. */
 void bench_job_read_back(struct bench_job *job);
 
-/* poll.c: lets the queues work, until something has completed or @until_ns. */
+/* poll.c: polls the queues, until something has completed or @until_ns. */
 void bench_job_reap(struct bench_job *job, uint64_t until_ns);
-/* Until nothing is in flight, or the user does not want to wait for it. */
+/* Until nothing is in flight, or the user does not want to wait. */
 void bench_job_drain(struct bench_job *job);
 bool bench_job_must_abort(const struct bench_job *job);
 struct bench_io *bench_job_pop_idle(struct bench_job *job);

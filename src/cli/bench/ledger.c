@@ -1,3 +1,4 @@
+/* ledger.c - the ledger: which generations a read may find in every chunk. */
 #include "cli/bench/ledger.h"
 
 #include <assert.h>

@@ -26,7 +26,7 @@ struct bench_chunk {
 	uint32_t durable, acked, high;
 	uint32_t epoch : 30; /* in which @acked was sent */
 	uint32_t busy : 1;   /* in flight: nothing else may touch it */
-	uint32_t bad : 1;    /* found wrong and told already; until it is written again */
+	uint32_t bad : 1;    /* found wrong and reported; until it is written again */
 };
 
 struct bench_ledger {

@@ -1,3 +1,4 @@
+/* monitor.c - the main thread while jobs run: time series, live line, Ctrl-C. */
 #include "cli/bench/monitor.h"
 
 #include <poll.h>
@@ -16,7 +17,7 @@
 #define COMMAND "weft bench"
 #define SECOND  UINT64_C(1000000000)
 #define LIVE_NS (SECOND / 5)
-#define LATE_NS (3 * SECOND) /* after the end, until the user is told what is waited for */
+#define LATE_NS (3 * SECOND) /* after the end, until the user is told what the run waits for */
 
 struct monitor {
 	const struct bench_load *load;
@@ -219,7 +220,7 @@ static void end_measuring(struct monitor *w, uint64_t now)
 	getrusage(RUSAGE_SELF, &after);
 	w->result->user_s = seconds(&after.ru_utime, &w->before.ru_utime);
 	w->result->system_s = seconds(&after.ru_stime, &w->before.ru_stime);
-	/* A short rest would be more noise than news. */
+	/* A very short last step would be noise. */
 	if (now - series->last_ns >= w->load->config->interval_ns / 2 || !series->count)
 		bench_series_step(series, w->jobs, w->load->config->jobs, reconnects(w));
 }

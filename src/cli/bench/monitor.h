@@ -1,5 +1,4 @@
-/* monitor.h - the main thread while the jobs run: the time series, the live line, the user's
- * Ctrl-C. */
+/* monitor.h - the main thread while jobs run: time series, live line, Ctrl-C. */
 #ifndef WEFT_CLI_BENCH_MONITOR_H
 #define WEFT_CLI_BENCH_MONITOR_H
 
@@ -7,13 +6,13 @@
 
 #include "cli/bench/result.h"
 
-/* How often Ctrl-C: the first ends the load, the second the waiting for what is in flight, the
- * third the program. */
+/* How often Ctrl-C came: the first ends the load, the second the wait for I/O in flight, the third
+ * the program. */
 extern atomic_int bench_stop;
 void bench_catch_signals(void);
 
-/* Returns when all jobs have ended. Fills the result's series and CPU time. @losses has seen the paths
- * before the jobs began. */
+/* Returns when all jobs have ended. Fills the result's series and CPU time. @losses knows the paths
+ * from before the jobs began. */
 void bench_monitor(const struct bench_load *load, struct bench_job *jobs,
 		   struct bench_loss_watch *losses, struct bench_result *result);
 

@@ -1,3 +1,4 @@
+/* parse.c - numbers as people write them for a bench: 10k I/Os, 500ms, 2m. */
 #include "cli/bench/parse.h"
 
 #include <ctype.h>

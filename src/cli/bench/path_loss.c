@@ -1,3 +1,4 @@
+/* path_loss.c - path losses of a run: when a path was lost, why, and for how long. */
 #include "cli/bench/path_loss.h"
 
 #include <stdio.h>
@@ -88,7 +89,7 @@ static struct bench_loss *on_path_event(struct bench_loss_watch *w, const struct
 	return note_state(w, address, event->state, rest + 2, now_ns);
 }
 
-/* Of several, each has told of itself. */
+/* With several paths, each has had its own event. */
 static struct bench_loss *on_state_event(struct bench_loss_watch *w, const struct weft_event *event,
 					 uint64_t now_ns)
 {
@@ -132,7 +133,7 @@ void bench_access_sample(const struct bench_loss_watch *w, uint64_t now_ns,
 	seen->count = seen->count < n ? seen->count : n;
 }
 
-/* Whether it ever was; what was closed from the beginning is not lost. */
+/* Whether it ever was; a path without access from the beginning is not lost. */
 static bool was_open(struct bench_loss_watch *w, unsigned path, bool open)
 {
 	unsigned i = 0;

@@ -1,7 +1,7 @@
-/* path_loss.h - when a path was lost, why, and for how long.
+/* path_loss.h - path losses of a run (failover): when a path was lost, why, and for how long.
  *
  *   events of the library ─▶ connections ─┐
- *   looks at what each path leads to ─────┴─▶ bench_losses ─▶ standard error, JSON, the plot */
+ *   samples of each path's access ────────┴─▶ bench_losses ─▶ standard error, JSON, the plot */
 #ifndef WEFT_CLI_BENCH_PATH_LOSS_H
 #define WEFT_CLI_BENCH_PATH_LOSS_H
 
@@ -17,22 +17,22 @@ struct bench_loss {
 	char path[128]; /* nvme+tcp://HOST:PORT */
 	char why[256];
 	bool access; /* the connection is there, and the namespace cannot be reached through it */
-	bool alone;  /* it was the only path, and is told as the connection */
+	bool alone;  /* it was the only path, and is reported as the connection */
 };
 
 struct bench_losses {
 	struct bench_loss at[BENCH_LOSSES_MAX];
 	unsigned count;
-	uint64_t more; /* that came when there was no room */
+	uint64_t more; /* losses without room in the list */
 };
 
-/* The connection of @path, or @access through it, is lost because of @why, or is there: NULL if that
- * is no news, else the loss that it begins or ends. */
+/* The connection of @path, or @access through it, is lost because of @why, or is back: the loss
+ * that begins or ends with it; NULL if nothing has changed. */
 struct bench_loss *bench_loss_note(struct bench_losses *losses, const char *path, bool access,
 				   bool lost, const char *why, double at_s);
 const char *bench_loss_address(const struct bench_loss *loss); /* HOST:PORT */
 
-/* Who looks at a run's paths. */
+/* Watches the paths of a run. */
 struct bench_loss_watch {
 	struct bench_losses *losses;
 	struct weft_ctrl *ctrl;
@@ -46,7 +46,7 @@ struct bench_loss_watch {
 struct bench_loss *bench_loss_event(struct bench_loss_watch *watch, const struct weft_event *event,
 				    uint64_t now_ns);
 
-/* What the paths lead to at a moment; each of them may be news. */
+/* The access of all paths at a moment; each may have changed. */
 struct bench_access {
 	uint64_t at_ns;
 	unsigned count;
@@ -54,7 +54,7 @@ struct bench_access {
 	struct weft_ns_path through[WEFT_PATHS_MAX];
 };
 
-/* What is open before the load begins can be lost from its first I/O on. */
+/* Paths with access before the load begins can be lost from its first I/O on. */
 void bench_access_begin(struct bench_loss_watch *watch, uint64_t now_ns);
 void bench_access_sample(const struct bench_loss_watch *watch, uint64_t now_ns,
 			 struct bench_access *seen);

@@ -1,8 +1,9 @@
+/* plan.c - the plan of a job: which I/O is next, and where. */
 #include "cli/bench/plan.h"
 
 #include "cli/bench/random.h"
 
-enum { PROBES = 64 }; /* chunks to look at for one that is not in flight */
+enum { PROBES = 64 }; /* chunks to try for one that is not in flight */
 
 void bench_plan_share(struct bench_plan *plan, uint64_t chunks, unsigned index, unsigned shares)
 {

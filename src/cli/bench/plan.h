@@ -1,4 +1,5 @@
-/* plan.h - which I/O comes next: read or write, and where in the job's share of the region. */
+/* plan.h - the plan of a job: which I/O is next, read or write, and where in the job's part of the
+ * region. */
 #ifndef WEFT_CLI_BENCH_PLAN_H
 #define WEFT_CLI_BENCH_PLAN_H
 
@@ -10,7 +11,7 @@
 struct bench_plan {
 	bool random;
 	unsigned read_pct;
-	uint64_t first, chunks; /* the share, in chunks of one I/O's size */
+	uint64_t first, chunks; /* the job's part, in chunks of one I/O's size */
 	uint64_t cursor, rng;
 	/* NULL: blocks are not followed. Otherwise no chunk is used by two I/Os at once, and a read
 	 * of what was not written yet becomes a write. */
@@ -19,7 +20,7 @@ struct bench_plan {
 
 struct bench_next_io {
 	bool write;
-	uint64_t chunk; /* of the share */
+	uint64_t chunk; /* of the job's part */
 };
 
 /* Share @index of @shares of a region of @chunks. */

@@ -1,4 +1,4 @@
-/* poll.c - lets a job's queues work.
+/* poll.c - poll a job's queues for completions.
  *
  * One queue without a rate sleeps in weft_queue_poll(). Several queues, or an I/O that is due in
  * less than a millisecond, sleep in ppoll(). */

@@ -1,4 +1,4 @@
-/* result.c - what a run comes down to: was it fine, and in which words. */
+/* result.c - the result of a run: whether it was fine, and the sentence that says so. */
 #include "cli/bench/result.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* result.h - everything that a run found out; what the reports are made from. */
+/* result.h - the result of a run, from which the reports are made. */
 #ifndef WEFT_CLI_BENCH_RESULT_H
 #define WEFT_CLI_BENCH_RESULT_H
 

@@ -1,6 +1,6 @@
-/* run.c - one run: connect, make the jobs, let them work, add up.
+/* run.c - one run of the load generator: connect, create the jobs, run them, add up.
  *
- *   setup ─▶ jobs ─▶ watch ─▶ join ─▶ collect ─▶ disconnect */
+ *   setup ─▶ jobs ─▶ monitor ─▶ join ─▶ collect ─▶ disconnect */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* series.c - the time series: what all jobs did in every step. */
 #include "cli/bench/series.h"
 
 #include <stdlib.h>

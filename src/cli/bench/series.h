@@ -1,4 +1,4 @@
-/* series.h - the load over time: every step, what all jobs did since the last one. */
+/* series.h - the time series: what all jobs did in every step. */
 #ifndef WEFT_CLI_BENCH_SERIES_H
 #define WEFT_CLI_BENCH_SERIES_H
 

@@ -1,5 +1,5 @@
-/* setup.c - the connection, the namespace and the region of a run; what cannot be is refused here,
- * before the first I/O. */
+/* setup.c - the connection, the namespace and the region of a run; impossible options are refused
+ * here, before the first I/O. */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -29,7 +29,7 @@ static int connect_ctrl(struct bench_load *load, struct weft_err *err)
 	if (options.queues > QUEUES_MAX)
 		options.queues = QUEUES_MAX;
 	if (options.depth > DEPTH_MAX)
-		options.depth = DEPTH_MAX; /* the rest waits in line */
+		options.depth = DEPTH_MAX; /* the rest waits in the queue */
 	rc = weft_host_connect(COMMAND, c->uri, &options, &load->ctrl, err);
 	if (!rc)
 		weft_ctrl_info(load->ctrl, &load->info);

@@ -1,3 +1,4 @@
+/* stamp.c - the stamp: header and generated body in every block that --verify writes. */
 #include "cli/bench/stamp.h"
 
 #include <endian.h>

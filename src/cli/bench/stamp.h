@@ -1,10 +1,10 @@
-/* stamp.h - a logical block that says what it is.
+/* stamp.h - the stamp in every block that --verify writes: a block says what it is.
  *
  *   0        8     16       24           32     36         40                      size
  *   ├ magic ─┼ run ─┼ offset ─┼ generation ─┼ size ─┼ CRC32C ──┼ body: from all of them ─┤
  *
- * The sum covers the whole block. Run, offset and generation determine every byte, so a block that
- * is wrong can be compared with those that could have been there. */
+ * The sum covers the whole block. Run, offset and generation determine every byte, so a wrong block
+ * can be compared with those that could have been there. */
 #ifndef WEFT_CLI_BENCH_STAMP_H
 #define WEFT_CLI_BENCH_STAMP_H
 

@@ -1,3 +1,4 @@
+/* svg.c - the few strokes that a plot needs: text, lines, axes. */
 #include "cli/bench/svg.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* sweep.c - in the end, read back everything that was written. */
+/* sweep.c - read back, the last phase of --verify: read all that was written. */
 #include "cli/bench/job.h"
 
 static void sweep_next(struct bench_job *job)

@@ -1,3 +1,4 @@
+/* units.c - numbers for people: three digits and a unit. */
 #include "cli/bench/units.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* verify.c - classify what a read returned: fine, lost, torn, corrupt, misplaced, foreign or
+ * empty. */
 #include "cli/bench/verify.h"
 
 #include <inttypes.h>

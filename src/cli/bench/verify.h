@@ -1,4 +1,5 @@
-/* verify.h - look at what a read brought and name what is wrong with it. */
+/* verify.h - classify what a read returned: fine, lost, torn, corrupt, misplaced, foreign or
+ * empty. */
 #ifndef WEFT_CLI_BENCH_VERIFY_H
 #define WEFT_CLI_BENCH_VERIFY_H
 
@@ -23,7 +24,7 @@ struct bench_verify_case {
 	uint32_t block_size, low, high;
 };
 
-/* The worst that was found, with a sentence about it. */
+/* The worst finding of a read, with a sentence about it. */
 struct bench_verify_result {
 	enum bench_finding what;
 	uint64_t offset;    /* of the block */

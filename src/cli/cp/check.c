@@ -1,5 +1,5 @@
-/* check.c - what can be known to be wrong before a byte is written: alignment, sizes, two ends that
- * are one; and how the work is divided. */
+/* check.c - checks before a byte is written: alignment, sizes, source and destination that are the
+ * same; and how the work is divided. */
 #include <errno.h>
 #include <inttypes.h>
 

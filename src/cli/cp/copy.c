@@ -1,7 +1,7 @@
 /* copy.c - a copy from its beginning to its end.
  *
  *   open ─▶ check ─▶ prepare ─▶ copy ─▶ flush ─▶ verify ─▶ finish
- *                       │         └─────────┴────────┴──▶ stop: flush what there is, say so
+ *                       │         └─────────┴────────┴──▶ stop: flush what was written, report it
  *                       └─ until here nothing is changed */
 #include <errno.h>
 #include <isa-l/crc64.h>
@@ -104,7 +104,7 @@ static int verify_copy(struct cp *cp, struct weft_err *err)
 	weft_cp_plan_range(cp, complete);
 	rc = weft_cp_run_pass(cp, "verifying", err);
 	cp->verified = atomic_load(&cp->done);
-	cp->next = cp->end = copied; /* the report tells of the copy */
+	cp->next = cp->end = copied; /* the report is about the copy */
 	cp->broken = CP_UNKNOWN;
 	if (rc == 0 && cp->differ)
 		return weft_fail(err, -EILSEQ,

@@ -1,4 +1,4 @@
-/* cp.h - moves bytes between files, pipes and namespaces: weft cp, weft read and weft write. */
+/* cp.h - copies bytes between files, pipes and namespaces: weft cp, weft read and weft write. */
 #ifndef WEFT_CLI_CP_CP_H
 #define WEFT_CLI_CP_CP_H
 
@@ -27,9 +27,9 @@ struct weft_cp {
 	struct weft_options connect;
 };
 
-/* What the fields are when nobody says anything. */
+/* Sets the defaults. */
 void weft_cp_init(struct weft_cp *what, const char *command);
-/* Does it, shows progress, says how it ended. Returns the exit status. */
+/* Copies, shows progress, prints the result. Returns the exit status. */
 int weft_cp(const struct weft_cp *what);
 
 #endif

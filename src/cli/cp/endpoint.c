@@ -1,4 +1,5 @@
-/* endpoint.c - what FROM and TO are: a URI is a namespace, "-" a stream; else the file system knows. */
+/* endpoint.c - endpoints: FROM and TO. A URI is a namespace, "-" a stream; for the rest the file
+ * system decides. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +17,8 @@ static bool is_stored(const struct stat *st)
 	return S_ISREG(st->st_mode) || S_ISBLK(st->st_mode);
 }
 
-/* What has an end begins where it is told to; a pipe, and a file that is yet to be made, at 0. */
+/* An endpoint with a known size begins at the offset; a pipe, and a file that does not exist yet,
+ * at 0. */
 static int begin_at(struct cp_endpoint *end, const char *option, uint64_t base,
 		    struct weft_err *err)
 {

@@ -1,4 +1,4 @@
-/* endpoint_file.c - a regular file or a block device. A file that is made is a draft first:
+/* endpoint_file.c - an endpoint: a regular file or a block device. A new file is a draft first:
  * base/draft.h. A block device is written in place. */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ struct cp_file {
 	struct cp_endpoint end;
 	int fd;
 	bool is_block;
-	struct weft_draft draft; /* of a file that is made */
+	struct weft_draft draft; /* of a new file */
 };
 
 static struct cp_file *file_of(struct cp_endpoint *end)
@@ -78,7 +78,7 @@ static int file_put(struct cp_endpoint *end, struct cp_xfer *xfer)
 			 end->base + xfer->offset + xfer->at);
 }
 
-/* A piece of zeroes at a time, where the device cannot do it by itself. */
+/* Writes zeroes piece by piece if the device cannot do it by itself. */
 static int write_zeroes(struct cp_endpoint *end, struct cp_xfer *xfer, uint64_t offset)
 {
 	uint64_t left = xfer->run, step;
@@ -108,8 +108,8 @@ static int file_zero(struct cp_endpoint *end, struct cp_xfer *xfer)
 	return write_zeroes(end, xfer, offset);
 }
 
-/* From @offset on there is no data. A file that became shorter ends there, and file_get() tells of
- * it: what is beyond its end is not a hole. */
+/* There is no data from @offset on. A file that became shorter ends there, and file_get() reports
+ * it: bytes beyond its end are not a hole. */
 static uint64_t last_hole(const struct cp_file *file, uint64_t offset)
 {
 	struct stat now;
@@ -162,7 +162,7 @@ static int file_flush(struct cp_endpoint *end, struct weft_err *err)
 		return rc;
 	if (fsync(file->fd) < 0)
 		return weft_fail(err, -errno, "%s: flush: %s", end->name, strerror(errno));
-	/* What --verify reads should come from the disk. */
+	/* --verify must read from the disk. */
 	posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* endpoint_ns.c - a namespace. Every worker has a queue of its own; steps are commands on it. */
+/* endpoint_ns.c - an endpoint: a namespace. Every worker has a queue of its own; steps are commands
+ * on it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -14,7 +15,7 @@
 struct cp_ns {
 	struct cp_endpoint end;
 	struct weft_remote remote;
-	/* What is known of holes, from @map_at on. */
+	/* Known extents, from @map_at on. */
 	struct weft_ns_extent map[MAP_MAX];
 	unsigned mapped, first;
 	uint64_t map_at; /* where the first begins */
@@ -115,7 +116,7 @@ static int ns_zero(struct cp_endpoint *end, struct cp_xfer *xfer)
 
 /* --- holes ------------------------------------------------------------------------------------ */
 
-/* For a while ahead. What cannot be known is read. */
+/* Reads extents ahead of the copy. Blocks of which nothing is known are read. */
 static void ask_for_map(struct cp_ns *ns, uint64_t offset)
 {
 	uint64_t left = ns->remote.ns_info.size - offset;
@@ -131,7 +132,7 @@ static void ask_for_map(struct cp_ns *ns, uint64_t offset)
 	ns->map_at = offset;
 }
 
-/* Pieces are taken in order, so that what lies before one is done with. */
+/* Pieces are taken in order, so extents before this one are not needed any more. */
 static uint64_t ns_hole(struct cp_endpoint *end, uint64_t offset)
 {
 	struct cp_ns *ns = ns_of(end);
@@ -143,7 +144,7 @@ static uint64_t ns_hole(struct cp_endpoint *end, uint64_t offset)
 	return ns->map[ns->first].data ? 0 : ns->map_at + ns->map[ns->first].length - offset;
 }
 
-/* --- the worker's queue ------------------------------------------------------------------------- */
+/* --- the worker's queue ----------------------------------------------------------------------- */
 
 static int ns_worker_open(struct cp_endpoint *end, unsigned worker, struct weft_err *err)
 {
@@ -281,7 +282,7 @@ static bool is_set(const uint8_t *id, size_t size)
 	return memcmp(id, nothing, size) != 0;
 }
 
-/* By what names it everywhere; else by where it is. */
+/* By UUID, NGUID or EUI64; without one by address and nsid. */
 bool weft_cp_same_ns(const struct cp_endpoint *a, const struct cp_endpoint *b)
 {
 	const struct cp_ns *from = (const struct cp_ns *)a, *to = (const struct cp_ns *)b;

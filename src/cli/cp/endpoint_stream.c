@@ -1,7 +1,8 @@
-/* endpoint_stream.c - a pipe, a terminal, a character device: bytes in order, of unknown number.
+/* endpoint_stream.c - an endpoint: a pipe, a terminal, a character device. Bytes in order, of
+ * unknown number.
  *
  * One worker drives it. Pieces are got and put in the order of their offsets; the others wait. A
- * pipe never blocks the worker, which may have commands under way that it must look after. */
+ * pipe never blocks the worker, which may have commands under way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -127,7 +128,7 @@ int weft_cp_stream_ended(struct cp_endpoint *from, struct weft_err *err)
 
 /* --- put -------------------------------------------------------------------------------------- */
 
-/* What was written of a run is taken off it: slot->at moves, and the next try goes on there. */
+/* After a partial write xfer->at advances, and the next try continues there. */
 static int stream_put(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
 	struct cp_stream *s = stream_of(end);
@@ -221,7 +222,8 @@ static const struct cp_endpoint_ops hex_ops = {
 	.close = stream_close,
 };
 
-/* A pipe opened anew may be made not to block, without a change for those who share the old one. */
+/* A pipe that is opened again can be made non-blocking without a change for others who share the
+ * old descriptor. */
 static void avoid_blocking(struct cp_stream *s)
 {
 	int flags = fcntl(s->fd, F_GETFL), fd;

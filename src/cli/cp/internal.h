@@ -1,16 +1,16 @@
-/* internal.h - how a copy works.
+/* internal.h - how a copy works: workers move pieces from one endpoint to the other.
  *
  *             plan: the next piece            (one, behind a lock)
  *                     │ take
- *   worker ── slot ─────┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
- *        ── slot
- *        ── slot          get and put are an end's: a file, a stream or a namespace
+ *   worker ── xfer ───┴─▶ get ─▶ put, put … ─▶ done        (a thread each, with its own queues)
+ *          ── xfer
+ *          ── xfer        get and put are an endpoint's: a file, a stream or a namespace
  *
  * Every piece begins at a multiple of the piece size, counted from the start of the copy. A piece
  * that is known to be a hole may be longer; it is put without being got.
  *
- * Invariant: what lies before cp->next has been taken; what of it is not in some slot is either
- * done, or cp->broken is at most its offset. */
+ * Invariant: everything before cp->next was taken; of that, what no xfer holds is done, or
+ * cp->broken is not above its offset. */
 #ifndef WEFT_CLI_CP_INTERNAL_H
 #define WEFT_CLI_CP_INTERNAL_H
 
@@ -33,21 +33,21 @@ struct cp_worker;
 
 enum cp_step {
 	CP_DONE,
-	CP_STARTED, /* weft_cp_xfer_step_done() comes later, from poll() of the same worker */
-	CP_LATER,   /* it cannot go on now: ask again */
+	CP_STARTED, /* weft_cp_xfer_step_done() follows, from poll() of the same worker */
+	CP_LATER,   /* it cannot continue now: try again */
 };
 
 enum cp_xfer_state { XFER_IDLE, XFER_GET, XFER_PUT };
 
-/* One piece on its way. */
+/* One piece on its way from source to destination. */
 struct cp_xfer {
 	struct cp_worker *worker;
 	enum cp_xfer_state state;
 	bool started, hole;
 	uint64_t offset, length; /* of the piece */
-	uint64_t put_length;     /* the same, with what pads the last block */
-	uint64_t at;             /* how far it is got or put */
-	uint64_t run;            /* how long the step is that is being put */
+	uint64_t put_length;     /* the same, with the padding of the last block */
+	uint64_t at;             /* how far it was got or put */
+	uint64_t run;            /* length of the step that is being put */
 	bool run_zero;
 	char *buf;           /* of the piece size */
 	struct weft_err err; /* why a step failed */
@@ -66,40 +66,40 @@ struct cp_worker {
 struct cp_endpoint;
 
 struct cp_endpoint_ops {
-	/* What one thread needs for itself. */
+	/* A thread's own resources. */
 	int (*worker_open)(struct cp_endpoint *end, unsigned worker, struct weft_err *err);
 	/* Called once before anything is put; @total may be CP_UNKNOWN. */
 	int (*prepare)(struct cp_endpoint *end, uint64_t total, struct weft_err *err);
 
-	/* Steps of @slot: an enum cp_step, or -errno with the sentence in slot->err. get() fills
-	 * slot->buf; it may shorten slot->length of the last piece where the size is unknown.
-	 * put() and zero() do slot->run bytes at slot->at. */
+	/* Steps of @xfer: an enum cp_step, or -errno with the sentence in xfer->err. get() fills
+	 * xfer->buf; it may shorten xfer->length of the last piece if the size is unknown. put()
+	 * and zero() do xfer->run bytes at xfer->at. */
 	int (*get)(struct cp_endpoint *end, struct cp_xfer *xfer);
 	int (*put)(struct cp_endpoint *end, struct cp_xfer *xfer);
 	int (*zero)(struct cp_endpoint *end, struct cp_xfer *xfer);
-	/* How many bytes from @offset on are known to be zeroes. Of one thread at a time, with
-	 * offsets that grow; may take as long as an answer of the target. */
+	/* How many bytes from @offset on are known to be zeroes. Called by one thread at a time,
+	 * with growing offsets; may wait for the target. */
 	uint64_t (*hole)(struct cp_endpoint *end, uint64_t offset);
 
-	/* What the worker waits for, -1: nothing now; and the taking in of what has come. */
+	/* A descriptor that the worker waits for, -1: none now; and what to do when it is ready. */
 	int (*fd)(struct cp_endpoint *end, unsigned worker, short *events);
 	void (*poll)(struct cp_endpoint *end, unsigned worker, int timeout_ms);
 
-	/* What was put is durable on 0. */
+	/* On 0 everything that was put is durable. */
 	int (*flush)(struct cp_endpoint *end, struct weft_err *err);
-	/* Adds what its queues have counted; no worker runs. */
+	/* Adds the counters of its queues; no worker runs. */
 	bool (*counters)(struct cp_endpoint *end,
 			 struct weft_queue_stats *sum); /* true: RDMA's, too */
-	/* What was written before the flush may be gone although the flush succeeded. */
+	/* Writes from before the flush may be lost although the flush succeeded. */
 	bool (*lost)(struct cp_endpoint *end);
 	/* The copy is complete, with @total bytes. */
 	int (*finish)(struct cp_endpoint *end, uint64_t total, struct weft_err *err);
-	/* Takes back what it can. Says in @text what is left, or leaves that to the caller. */
+	/* Undoes what it can. Says in @text what is left, or leaves that to the caller. */
 	void (*abandon)(struct cp_endpoint *end, char *text, size_t size);
 	void (*close)(struct cp_endpoint *end);
 };
 
-/* One end of the copy. The body is larger: see end_*.c. */
+/* An endpoint of the copy. Its body is larger: see endpoint_*.c. */
 struct cp_endpoint {
 	const struct cp_endpoint_ops *ops;
 	struct cp *cp;
@@ -110,10 +110,10 @@ struct cp_endpoint {
 	bool can_zero;
 	bool is_stream; /* one worker, in order */
 	unsigned workers_max;
-	/* What says where it begins, "--offset". */
+	/* The option that says where it begins, "--offset". */
 	const char *option;
 	struct weft_ctrl *ctrl; /* of a namespace */
-	bool lost;              /* that its connection is lost was told */
+	bool lost;              /* the loss of its connection was reported */
 };
 
 struct cp {
@@ -122,10 +122,10 @@ struct cp {
 	uint64_t total; /* or CP_UNKNOWN until a stream has ended */
 	uint32_t piece;
 	unsigned jobs, depth;
-	bool sparse; /* asked for, and the destination can */
+	bool sparse; /* requested, and the destination supports it */
 	struct cp_worker *workers;
 
-	pthread_mutex_t taking; /* of pieces, one after the other; before @lock */
+	pthread_mutex_t taking; /* taken to take pieces, one after the other; before @lock */
 	pthread_mutex_t lock;   /* from here … */
 	uint64_t next, end;
 	uint64_t broken;
@@ -134,7 +134,7 @@ struct cp {
 	uint64_t zero_sum; /* of a whole piece of zeroes */
 	uint64_t differ, differ_at;
 	struct weft_err err;
-	bool unknown; /* whether some piece was written nobody can tell */
+	bool unknown; /* it is not known whether some piece was written */
 	int rc;       /* … to here: the first failure */
 
 	bool verifying;
@@ -146,7 +146,8 @@ struct cp {
 	int wake;       /* eventfd: a worker ended, or a signal came */
 	bool flushed;
 	uint64_t verified;
-	double start_s, seconds; /* it began; it took, flush included, to verify not */
+	double start_s,
+		seconds; /* when it began; how long it took, with the flush and without --verify */
 	struct weft_progress progress;
 };
 
@@ -161,7 +162,7 @@ int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_endpoint *
 		   struct weft_err *err);
 int weft_cp_hex(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
 int weft_cp_ns(struct cp *cp, const char *uri, struct cp_endpoint **end, struct weft_err *err);
-/* -E2BIG when the stream @from has more than was taken from it. */
+/* -E2BIG if the stream @from has more than was taken from it. */
 int weft_cp_stream_ended(struct cp_endpoint *from, struct weft_err *err);
 /* Whether both are the same namespace, or the same file. */
 bool weft_cp_same_ns(const struct cp_endpoint *a, const struct cp_endpoint *b);
@@ -175,7 +176,7 @@ void weft_cp_plan_range(struct cp *cp, uint64_t end);
 bool weft_cp_take_piece(struct cp *cp, struct cp_xfer *xfer);
 void weft_cp_set_total(struct cp *cp, uint64_t total);
 void weft_cp_piece_failed(struct cp *cp, const struct cp_xfer *xfer, int rc);
-/* Everything before this is done. */
+/* Everything before this offset is done. */
 uint64_t weft_cp_completed_upto(struct cp *cp);
 /* Keeps the checksum of a piece, and compares with it. */
 void weft_cp_keep_sum(struct cp *cp, const struct cp_xfer *xfer);
@@ -192,14 +193,14 @@ void weft_cp_xfer_step_done(struct cp_xfer *xfer, int rc);
 /* worker.c */
 int weft_cp_workers_open(struct cp *cp, struct weft_err *err);
 void weft_cp_workers_free(struct cp *cp);
-/* Runs the plan on all workers, and watches over them. */
+/* Runs the plan on all workers, and supervises them. */
 int weft_cp_run_pass(struct cp *cp, const char *doing, struct weft_err *err);
 
 /* supervise.c: the main thread while workers work: progress, connections, signals. */
 void weft_cp_supervise(struct cp *cp);
 void weft_cp_print_events(struct cp *cp);
 
-/* signals.c: 0, or the signal that told us to stop; whether that was twice, or seconds ago. */
+/* signals.c: 0, or the signal that asked us to stop; whether it came twice, or seconds ago. */
 int weft_cp_signals_init(int wake);
 int weft_cp_signal(void);
 bool weft_cp_must_exit(void);

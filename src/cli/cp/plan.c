@@ -1,4 +1,5 @@
-/* plan.c - which piece is next, what has become of those before, and their checksums. */
+/* plan.c - the plan of a copy: which piece is next, how far the copy is, and checksums of
+ * pieces. */
 #include <errno.h>
 #include <isa-l/crc64.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static uint64_t hole_length(struct cp *cp, uint64_t offset, uint64_t left)
 	return hole > max ? max : hole;
 }
 
-/* How much there is to take; 0: nothing, or no more. */
+/* How much is left to take; 0: nothing, or not any more. */
 static uint64_t left_to_take(struct cp *cp)
 {
 	uint64_t left = 0;
@@ -48,7 +49,7 @@ static uint64_t left_to_take(struct cp *cp)
 	return left;
 }
 
-/* A source may have to ask where its holes are. Who looks at the plan does not wait for that. */
+/* A source may have to ask the target for its holes. Readers of the plan do not wait for that. */
 bool weft_cp_take_piece(struct cp *cp, struct cp_xfer *xfer)
 {
 	uint64_t hole, left;

@@ -1,5 +1,5 @@
-/* report.c - how it ended: the summary, or one sentence with the cause, what is left behind, and
- * what to do. */
+/* report.c - the result of a copy: the summary, or one sentence with the cause, what is left
+ * behind, and what to do. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -144,7 +144,7 @@ static void part_text(const struct cp *cp, uint64_t complete, const char *durabl
 			 durable, cp->unknown ? "perhaps in part" : "is not");
 }
 
-/* Of what is written in place. */
+/* For a destination that is written in place. */
 static void left_text(struct cp *cp, char *text, size_t size)
 {
 	const char *durable = cp->flushed ? "and flushed" : "but not flushed";
@@ -174,7 +174,7 @@ static void cause_text(const struct weft_err *err, char *text, size_t size)
 		snprintf(text, size, "stopped by SIG%s", sigabbrev_np(number));
 }
 
-/* Whether the same command again may do better: what stopped it passes, and what a pipe had is not
+/* Whether a retry of the command may succeed: the cause is temporary, and the data of a pipe is not
  * gone. */
 static bool is_worth_again(const struct cp *cp)
 {
@@ -190,7 +190,7 @@ static bool is_worth_again(const struct cp *cp)
 	return passing;
 }
 
-/* Whoever reads us has gone away, and wants no more; nor a word about it. */
+/* The reader of our output has closed it, and needs no message. */
 static bool is_unwanted(const struct cp *cp, int rc)
 {
 	return rc == -EPIPE && !strcmp(cp->ask->to, "-");

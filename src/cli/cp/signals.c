@@ -1,6 +1,6 @@
-/* signals.c - SIGINT, SIGTERM and SIGHUP stop the copy; what is under way is finished first.
+/* signals.c - SIGINT, SIGTERM and SIGHUP stop the copy; pieces under way are finished first.
  *
- * A handler reaches nothing but globals: there is one copy in the process. */
+ * A handler can use globals only: there is one copy in the process. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -26,7 +26,7 @@ static void on_signal(int number)
 	errno = saved;
 }
 
-/* Only ends a system call that blocks. */
+/* Only interrupts a system call that blocks. */
 static void on_wake(int number)
 {
 	(void)number;

@@ -1,8 +1,8 @@
-/* supervise.c - the main thread while workers work: draws the bar, tells of lost connections, and
- * stops the workers when a signal says so.
+/* supervise.c - the main thread while workers work: draws the progress bar, reports lost
+ * connections, and stops the workers after a signal.
  *
- * Lanes finish what they have under way, unless that hangs on a connection that is gone: then they
- * are left behind after a while, or at the second signal, and the process ends without them. */
+ * Workers finish what they have under way, unless they wait for a lost connection: then they are
+ * abandoned after a while, or at the second signal, and the process ends without them. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -46,7 +46,7 @@ static void wait_a_tick(struct cp *cp)
 	weft_cp_print_events(cp);
 }
 
-/* A pipe that nobody empties would hold a worker for ever. */
+/* A worker would wait for ever on a pipe that nobody reads. */
 static void wake_streams(struct cp *cp)
 {
 	if (!cp->from->is_stream && !cp->to->is_stream)

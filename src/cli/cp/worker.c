@@ -1,5 +1,5 @@
-/* worker.c - a thread with its slots: let every slot go as far as it can, then wait for what the
- * ends have under way. */
+/* worker.c - a copy worker: a thread that runs its xfers as far as they can go, and then waits for
+ * the endpoints. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void poll_ends(struct cp_worker *worker, int timeout_ms)
 	}
 }
 
-/* Where there is one thing to wait for and it is a queue, the library knows best how to. */
+/* If a queue is the only thing to wait for, the library waits best. */
 static void worker_wait(struct cp_worker *worker)
 {
 	struct cp_endpoint *ends[] = { worker->cp->from, worker->cp->to }, *queue = NULL;
@@ -84,7 +84,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all workers ------------------------------------------------------------------------------ */
 
 static int worker_open(struct cp *cp, unsigned index, struct weft_err *err)
 {
@@ -133,7 +133,7 @@ void weft_cp_workers_free(struct cp *cp)
 	free(cp->workers);
 }
 
-/* -errno of the first failure; -EINTR: told to stop, and something is left to do. */
+/* -errno of the first failure; -EINTR: a signal stopped it, and something is left to do. */
 static int pass_result(struct cp *cp, struct weft_err *err)
 {
 	bool all = !cp->abandoned && weft_cp_completed_upto(cp) == cp->end;

@@ -1,11 +1,12 @@
-/* xfer.c - a piece on its way, step by step.
+/* xfer.c - an xfer: moves one piece, step by step.
  *
  *   idle ──take──▶ get ──▶ put ─┐
- *     │            (verify:     │ one step for each stretch of data or of zeroes
+ *     │            (verify:     │ one step for each run of data or of zeroes
  *     │             compare)    │
  *     ◀─────────────────────────┘
  *
- * A step is done at once, started, or has to wait; finishing one decides the next. */
+ * Each step completes at once, completes later, or must be tried again; its end decides the
+ * next. */
 #include <errno.h>
 #include <string.h>
 
@@ -136,7 +137,7 @@ void weft_cp_xfer_step_done(struct cp_xfer *xfer, int rc)
 	finish_step(xfer, rc);
 }
 
-/* Until it has to wait. Whether it got anywhere. */
+/* Runs until it has to wait. True: something was done. */
 bool weft_cp_xfer_run(struct cp_xfer *xfer)
 {
 	bool moved = false;
@@ -149,7 +150,7 @@ bool weft_cp_xfer_run(struct cp_xfer *xfer)
 			return true;
 		}
 		if (rc == CP_LATER) {
-			/* Who is told to stop does not wait for what may never come. */
+			/* After a stop signal it does not wait for data that may never come. */
 			if (xfer->state == XFER_IDLE || !atomic_load(&xfer->worker->cp->stop))
 				return moved;
 			rc = -ECANCELED;

@@ -1,4 +1,4 @@
-/* zero.c - where zeroes are in a buffer, in steps that are worth a command of their own. */
+/* zero.c - find zeroes in a buffer, in runs that are worth a command of their own. */
 #include <isa-l/mem_routines.h>
 
 #include "cli/cp/internal.h"

@@ -1,5 +1,5 @@
-/* health.c - SMART / Health Information and Endurance Group Information (NVMe base 2.0, 5.16.1.3 and
- * 5.16.1.10), under the names that nvme-cli gives their fields. */
+/* health.c - SMART / Health Information and Endurance Group Information (NVMe base 2.0, 5.16.1.3
+ * and 5.16.1.10), under the names that nvme-cli gives their fields. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -39,8 +39,8 @@ struct log_ask {
 	uint32_t length; /* a multiple of 4 */
 };
 
-/* In pieces of @piece bytes. 0, -errno, or the status with which the controller refused it, and then
- * no sentence in @err. */
+/* In pieces of @piece bytes. 0, -errno, or the status with which the controller refused it, and
+ * then no sentence in @err. */
 int weft_log_read(struct weft_ctrl *ctrl, const struct log_ask *ask, uint32_t piece, void *buf,
 		  struct weft_err *err);
 

@@ -1,3 +1,4 @@
+/* buffers.c - buffers for reads, kept for the next ones. */
 #include "cli/mount/buffers.h"
 
 #include <weft/memory.h>

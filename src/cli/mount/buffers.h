@@ -1,12 +1,14 @@
-/* buffers.h - memory for reads, kept for the next ones: telling an adapter of memory takes longer
- * than a read. */
+/* buffers.h - buffers for reads, kept for the next ones: to register memory with an RDMA adapter
+ * takes longer than a read. */
 #ifndef WEFT_CLI_MOUNT_BUFFERS_H
 #define WEFT_CLI_MOUNT_BUFFERS_H
 
 #include <pthread.h>
 #include <stddef.h>
 
-enum { WEFT_MOUNT_BUFFERS_IDLE = 16 }; /* are kept; who comes when there is none gets a new one */
+enum {
+	WEFT_MOUNT_BUFFERS_IDLE = 16
+}; /* so many are kept; if all are in use a new one is allocated */
 
 struct weft_mount_buffers {
 	pthread_mutex_t lock;

@@ -1,10 +1,10 @@
-/* byte_io.c - a namespace as a file has it: any offset, any length, an end.
+/* byte_io.c - byte I/O on a namespace: any offset, any length, an end, as a file has.
  *
- *   read:   [ dropped │ the caller's memory │ dropped ]   one command, the edges into scratch memory
+ *   read:   [ dropped │ the caller's memory │ dropped ]   one command, edges into scratch memory
  *   write:  [ old     │ the caller's memory │ old     ]   edges read first, then one command
  *
- * Invariant: blocks are held in bytes->busy from before their edges are read until they are
- * written. */
+ * Invariant: blocks are locked in bytes->write_locks from before their edges are read until they
+ * are written. */
 #include "cli/mount/byte_io.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "cli/mount/block_span.h"
 
 #define ZEROES_MAX (128 << 10) /* written at once where there is no Write Zeroes */
-#define ASKS_MAX   4096        /* for data or a hole, of a target that tells a little at a time */
+#define ASKS_MAX   4096        /* for data or a hole: a target may report a little at a time */
 #define EXTENTS    64
 
 uint64_t weft_byte_io_size(struct weft_byte_io *bytes)
@@ -198,7 +198,7 @@ int weft_byte_io_zero(struct weft_byte_io *bytes, uint64_t length, uint64_t offs
 	return rc;
 }
 
-/* How far all is, from @at on, as it is not looked for, as far as one answer tells; false: it ends
+/* How far, from @at on, everything is of the other kind, as far as one answer says; false: it ends
  * there. */
 static bool skip_extents(struct weft_byte_io *bytes, uint64_t *at, uint64_t end, bool data)
 {
@@ -210,7 +210,7 @@ static bool skip_extents(struct weft_byte_io *bytes, uint64_t *at, uint64_t end,
 	return i == n && *at < end;
 }
 
-/* Who has asked too often takes what is left for data, which is never wrong. */
+/* After too many requests the rest counts as data, which is never wrong. */
 off_t weft_byte_io_seek(struct weft_byte_io *bytes, uint64_t offset, bool data)
 {
 	uint64_t size = weft_byte_io_size(bytes), at = offset - offset % bytes->block_size;

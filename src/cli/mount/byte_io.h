@@ -1,4 +1,4 @@
-/* byte_io.h - a namespace as a file has it: any offset, any length, an end. */
+/* byte_io.h - byte I/O on a namespace: any offset, any length, an end, as a file has. */
 #ifndef WEFT_CLI_MOUNT_BYTE_IO_H
 #define WEFT_CLI_MOUNT_BYTE_IO_H
 
@@ -20,10 +20,10 @@ struct weft_byte_io {
 ssize_t weft_byte_io_read(struct weft_byte_io *bytes, void *buf, size_t length, uint64_t offset);
 ssize_t weft_byte_io_write(struct weft_byte_io *bytes, const void *buf, size_t length,
 			   uint64_t offset, unsigned flags);
-/* What lies beyond the end is left out. With WEFT_UNMAP space may be given back. */
+/* Bytes beyond the end are left out. With WEFT_UNMAP space may be deallocated. */
 int weft_byte_io_zero(struct weft_byte_io *bytes, uint64_t length, uint64_t offset, unsigned flags);
-/* Where, from @offset on, the next data is, or the next hole: the end of the namespace is one. -ENXIO:
- * there is none, or @offset is beyond the end. */
+/* Where, from @offset on, the next data is, or the next hole: the end of the namespace is one.
+ * -ENXIO: there is none, or @offset is beyond the end. */
 off_t weft_byte_io_seek(struct weft_byte_io *bytes, uint64_t offset, bool data);
 
 uint64_t weft_byte_io_size(struct weft_byte_io *bytes);

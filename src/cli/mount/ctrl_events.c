@@ -1,8 +1,8 @@
-/* ctrl_events.c - a thread that reads the controller's events: rescans the namespaces, and tells
- * the user when I/O waits for a path. It may block on the target.
+/* ctrl_events.c - a thread that reads the controller's events: rescans the namespaces, and reports
+ * when I/O waits for a path. It may block on the target.
  *
  *   namespaces changed, live again ─▶ scan the table
- *   I/O waits for a path           ─▶ say so
+ *   I/O waits for a path           ─▶ message
  *
  * It waits for the target as I/O does; signals.c does not. */
 #include <errno.h>
@@ -25,7 +25,7 @@ void weft_mount_log(const struct weft_mount *mount, const char *what, const char
 		fprintf(stderr, "weft mount: %s%s\n", what, text);
 }
 
-/* Told when it changes, not once per scan. */
+/* Reported when it changes, not once per scan. */
 static void report_left_out(struct weft_mount *mount)
 {
 	unsigned left_out = mount->table.left_out;
@@ -55,7 +55,7 @@ static void scan_retry_timer(struct weft_mount *mount)
 		weft_mount_log(mount, "looking at the namespaces again: ", err.text);
 }
 
-/* Told once per loss, not once per attempt. */
+/* Reported once per loss, not once per attempt. */
 static void on_state_event(struct weft_mount *mount, const struct weft_event *event)
 {
 	const char *why = strstr(event->text, ": ");
@@ -70,7 +70,7 @@ static void on_state_event(struct weft_mount *mount, const struct weft_event *ev
 	mount->ctrl_lost = lost;
 }
 
-/* Whether the namespaces are to be looked at. */
+/* Whether the namespaces are to be scanned. */
 static bool on_ctrl_event(struct weft_mount *mount, const struct weft_event *event)
 {
 	switch (event->kind) {
@@ -119,7 +119,8 @@ static void check_volume_path(struct weft_mount *mount, struct weft_volume *volu
 		weft_mount_log(mount, "", text);
 }
 
-/* Whether it takes another look: a namespace is closed now, and only an event can close one. */
+/* True: check again soon, a namespace has no path now. Otherwise wait for an event: only an event
+ * can take a path away. */
 static bool check_volume_paths(struct weft_mount *mount)
 {
 	struct weft_volume_conn *conn = &mount->conn;
@@ -139,7 +140,7 @@ static bool check_volume_paths(struct weft_mount *mount)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-/* What an event closes shows when the library has looked: some looks follow it. */
+/* The library needs a moment to see what an event has changed: some checks follow it. */
 static void *events_thread_main(void *arg)
 {
 	struct weft_mount *mount = arg;

@@ -1,6 +1,6 @@
-/* dir_ops.c - what the kernel asks of a directory with one file per namespace.
+/* dir_ops.c - FUSE operations on the directory, which has one file per namespace.
  *
- * Node 1 is the directory; any other node is the address of its weft_mount_node. The kernel keeps
+ * Node 1 is the directory; any other node is the address of its weft_mount_node. The kernel caches
  * nothing: neither data, since other hosts may write to the namespace, nor attributes. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* file_ops.c - what the kernel asks of a file.
+/* file_ops.c - FUSE operations on a file.
  *
- * An I/O may go on when its request has been answered (interrupt.c) and the file is closed: it holds on
- * to the node itself. */
+ * An I/O may still be under way when its request was answered (interrupt.c) and the file is closed:
+ * it holds a reference to the node itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -18,9 +18,9 @@ static struct weft_mount_table *mount_table_of(fuse_req_t req)
 	return &mount->table;
 }
 
-/* An open file. It is there while a request of it is not answered, and no longer for sure. */
+/* An open file. It exists while a request of it is not answered; after that it may be gone. */
 struct open_file {
-	atomic_uint flush_reported; /* of lives of the connection that ended with unflushed writes */
+	atomic_uint flush_reported; /* see weft_volume_flush() */
 };
 
 static struct open_file *open_file_of(const struct fuse_file_info *fi)

@@ -1,17 +1,14 @@
-/* interrupt.c - FUSE requests whose caller was interrupted. A command cannot be taken back, so
- * only the reply is early (EINTR, after a second or ten); the thread, its memory and its range
- * lock stay until the I/O is done.
+/* interrupt.c - FUSE requests whose caller was interrupted: only the reply is early (EINTR, after a
+ * second or ten); the thread, its memory and its range lock stay until the I/O is done.
  *
- *   begin ─▶ waiting ─────────────────────────▶ end: the thread answers
- *               └─ interrupted ─▶ looked after ─▶ given up: EINTR ─▶ end: nothing is left to say
+ *   begin ─▶ waiting ─────────────────────────▶ end: the thread replies
+ *               └─ interrupted ─▶ a timer ─▶ given up: reply EINTR ─▶ end: no reply is left to send
  *
- * The library lets go of a command when it is done, not before, and it may be sent again whenever
- * the target comes back. So only the answer is given early; the thread, its memory and the lock on
- * its blocks stay until the I/O is over. I/O on a file is not expected to end with EINTR because a
- * timer ticked: somebody who is interrupted waits on for a moment, and for longer while the target
- * is there.
+ * A command cannot be taken back: the library may send it again whenever the target comes back.
+ * Programs do not expect EINTR from I/O on a file because a timer ticked: so an interrupted caller
+ * waits for a moment longer, and for longer still while the target is live.
  *
- * Invariant: a request is answered by whoever takes its call off the list. */
+ * Invariant: the thread that takes a call off the list replies to its request. */
 #include "cli/mount/interrupt.h"
 
 #include <errno.h>
@@ -39,7 +36,7 @@ int weft_mount_calls_init(struct weft_mount_calls *calls)
 	return calls->interrupt_fd < 0 ? -errno : 0;
 }
 
-/* In one of libfuse's threads; also in the one that says that it wants to know. */
+/* Called in one of libfuse's threads; also in the one that registers it. */
 static void on_interrupt(fuse_req_t req, void *data)
 {
 	struct weft_mount_call *call = data;
@@ -51,7 +48,7 @@ static void on_interrupt(fuse_req_t req, void *data)
 	pthread_mutex_unlock(&calls->lock);
 }
 
-/* It gets on the list when libfuse has let go of the request's lock: answering frees that. */
+/* Put on the list after libfuse has released the request's lock: a reply frees that. */
 bool weft_mount_call_begin(struct weft_mount_calls *calls, struct weft_mount_call *call,
 			   fuse_req_t req)
 {
@@ -64,7 +61,7 @@ bool weft_mount_call_begin(struct weft_mount_calls *calls, struct weft_mount_cal
 	full = calls->given_up >= GIVEN_UP_MAX;
 	if (!full)
 		weft_list_push(&calls->waiting, &call->link);
-	if (call->interrupted_ms) /* already; whoever looked then did not find it on the list */
+	if (call->interrupted_ms) /* already: signals.c did not find it on the list then */
 		eventfd_write(calls->interrupt_fd, 1);
 	pthread_mutex_unlock(&calls->lock);
 	if (full) {

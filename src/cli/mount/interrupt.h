@@ -1,4 +1,4 @@
-/* interrupt.h - I/O that somebody waits for, who may be interrupted. */
+/* interrupt.h - FUSE requests whose caller may be interrupted while I/O is under way. */
 #ifndef WEFT_CLI_MOUNT_INTERRUPT_H
 #define WEFT_CLI_MOUNT_INTERRUPT_H
 
@@ -10,9 +10,9 @@
 
 struct weft_mount_calls {
 	pthread_mutex_t lock;
-	struct weft_list waiting; /* nobody has answered them */
+	struct weft_list waiting; /* not answered yet */
 	unsigned given_up;        /* answered, and their I/O is still under way */
-	int interrupt_fd;         /* eventfd: there are some to be looked after */
+	int interrupt_fd;         /* eventfd: a call was interrupted */
 };
 
 /* Lives on the stack of the thread that does the I/O. */
@@ -26,14 +26,14 @@ struct weft_mount_call {
 
 int weft_mount_calls_init(struct weft_mount_calls *calls);
 
-/* False: it has been answered with an error; there are too many whose I/O was given up. */
+/* False: it was answered with an error, because too many were given up and are still under way. */
 bool weft_mount_call_begin(struct weft_mount_calls *calls, struct weft_mount_call *call,
 			   fuse_req_t req);
-/* Whether the caller is to answer; if not, the request is gone. */
+/* Whether the caller is to reply; if not, the request is gone. */
 bool weft_mount_call_end(struct weft_mount_call *call);
 
-/* Answers those with EINTR that were interrupted long enough ago. Returns after how many ms it is
- * to be called again; -1: when @interrupted is readable. */
+/* Replies EINTR to calls that were interrupted long enough ago. Returns after how many ms to call
+ * it again; -1: when @interrupt_fd is readable. */
 int weft_mount_calls_expire(struct weft_mount_calls *calls, bool live);
 
 #endif

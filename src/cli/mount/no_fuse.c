@@ -1,4 +1,4 @@
-/* no_fuse.c - in the place of all the rest where libfuse was not found. */
+/* no_fuse.c - weft mount without libfuse: an error. */
 #include <errno.h>
 
 #include "base/err.h"

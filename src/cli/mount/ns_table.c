@@ -1,9 +1,10 @@
-/* ns_table.c - the files of the directory: one per active namespace.
+/* ns_table.c - the files of the mounted directory: one per active namespace.
  *
- *   nodes   1 2   4 5 …            in the order of their nsids, as the controller lists them: one walk
- *   listed  1   3 4 5 …            along both drops 2, adds 3 and leaves the others in place
+ *   nodes   1 2   4 5 …       in the order of their nsids, as the controller lists them: one walk
+ *   listed  1   3 4 5 …       along both drops 2, adds 3 and leaves the others in place
  *
- * Invariant: a node on the list has one reference for that, and its nsid is nobody else's there. */
+ * Invariant: a node on the list has one reference for that, and no other node there has its
+ * nsid. */
 #include "cli/mount/ns_table.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ void weft_mount_node_put(struct weft_mount_table *table, struct weft_mount_node 
 		node_free(node);
 }
 
-/* Under table->lock, or by who scans. NULL: there is none. */
+/* Under table->lock, or by the scanning thread. NULL: there is none. */
 static struct weft_mount_node *find_node(const struct weft_mount_table *table, uint32_t nsid)
 {
 	struct weft_id *id = weft_ids_find(&table->by_nsid, nsid);
@@ -78,7 +79,7 @@ static struct weft_mount_node *node_at(const struct weft_mount_table *table,
 	return link == &table->nodes ? NULL : container_of(link, struct weft_mount_node, link);
 }
 
-/* As it is written by us: "ns01" is none. */
+/* Only a name as we write it: "ns01" is none. */
 struct weft_mount_node *weft_mount_table_find(struct weft_mount_table *table, const char *name)
 {
 	struct weft_mount_node *node;
@@ -95,7 +96,7 @@ struct weft_mount_node *weft_mount_table_find(struct weft_mount_table *table, co
 	return node;
 }
 
-/* Who asks for one after the other has the place of the last; unless that has gone meanwhile. */
+/* A listing continues behind the last entry, if that still exists. */
 static struct weft_mount_node *next_node(const struct weft_mount_table *table, uint32_t nsid)
 {
 	struct weft_mount_node *node = nsid ? find_node(table, nsid) : NULL;
@@ -253,8 +254,8 @@ static unsigned filter_nsids(struct weft_mount_table *table, uint32_t *nsids, un
 	return n - table->left_out;
 }
 
-/* A namespace that cannot be looked at, as one that goes meanwhile, is left out; the first cause
- * is told. */
+/* A namespace that cannot be identified, for example because it goes meanwhile, is left out; the
+ * first cause is reported. */
 static int merge_nsids(struct weft_mount_table *table, const uint32_t *nsids, unsigned n,
 		       struct weft_err *err)
 {

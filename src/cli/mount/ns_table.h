@@ -1,4 +1,4 @@
-/* ns_table.h - the files of the directory: one per active namespace. */
+/* ns_table.h - the files of the mounted directory: one per active namespace. */
 #ifndef WEFT_CLI_MOUNT_NS_TABLE_H
 #define WEFT_CLI_MOUNT_NS_TABLE_H
 
@@ -31,17 +31,17 @@ struct weft_mount_table {
 	struct weft_volume_conn *conn;
 	uint64_t generation;
 
-	/* Of who scans. */
-	unsigned room;     /* for so many ids a list is asked for */
-	unsigned left_out; /* of what the controller has, beyond WEFT_NODES_MAX */
+	/* The scanning thread's. */
+	unsigned room;     /* how many ids a list has room for */
+	unsigned left_out; /* namespaces of the controller beyond WEFT_MOUNT_NODES_MAX */
 };
 
 void weft_mount_table_init(struct weft_mount_table *table, struct weft_volume_conn *conn);
-/* Nobody uses a node any more; references are of no account. */
+/* Nobody uses a node any more; references are ignored. */
 void weft_mount_table_destroy(struct weft_mount_table *table);
 
-/* Makes the table what the controller has now. From one thread at a time. A namespace that the
- * library still sees is not looked at. */
+/* Updates the table to the controller's namespaces. From one thread at a time. A namespace that the
+ * library still sees is not identified again. */
 int weft_mount_table_rescan(struct weft_mount_table *table, struct weft_err *err);
 
 /* Both take a reference; NULL: there is none. */

@@ -1,12 +1,11 @@
-/* queue_pool.c - many threads share a few I/O queues: a thread takes a free one, drives it until
- * its command is done, and puts it back.
+/* queue_pool.c - a queue pool: many threads share a few I/O queues.
  *
  *   thread ─▶ takes a free queue ─▶ drives it until its command is done ─▶ gives it back
  *
- * No thread stands between the one that wants an I/O and the socket, so there is nobody to wake;
- * as many commands are under way as there are queues. The queue given back last is taken first: the
- * others stay idle for as long as they are not needed. One that the controller has no room for any
- * more, since it was connected to anew, is taken last.
+ * There is no other thread between a caller and the socket, so nobody has to be woken; as many
+ * commands are under way as there are queues. The queue given back last is taken first: the others
+ * stay idle as long as they are not needed. A queue for which the controller has no room since a
+ * reconnect is taken last.
  *
  * Invariant: a queue is on the stack of free ones, or it belongs to one thread. */
 #include "cli/mount/queue_pool.h"

@@ -1,8 +1,8 @@
-/* range_lock.c - locks on ranges of bytes.
+/* range_lock.c - range locks: a thread that changes blocks locks them.
  *
- * Whatever changes blocks holds them meanwhile. So a block that is read, changed in part and
- * written back loses nobody's bytes, and no two writes to one block are ever in flight, which NVMe
- * would not order. There are about as many ranges as threads: a list will do. */
+ * So a block that is read, changed in part and written back loses nobody's bytes, and no two writes
+ * to one block are ever in flight, which NVMe would not order. There are about as many ranges as
+ * threads: a list will do. */
 #include "cli/mount/range_lock.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* range_lock.h - locks on ranges of bytes. */
+/* range_lock.h - range locks: a thread that changes blocks locks them. */
 #ifndef WEFT_CLI_MOUNT_RANGE_LOCK_H
 #define WEFT_CLI_MOUNT_RANGE_LOCK_H
 
@@ -20,9 +20,9 @@ struct weft_range_lock {
 };
 
 void weft_range_locks_init(struct weft_range_locks *ranges);
-void weft_range_locks_destroy(struct weft_range_locks *ranges); /* nothing is held */
+void weft_range_locks_destroy(struct weft_range_locks *ranges); /* nothing is locked */
 
-/* Waits until no range that is held overlaps; a thread holds one at a time. */
+/* Waits until no locked range overlaps; a thread locks one at a time. */
 void weft_range_lock_acquire(struct weft_range_locks *ranges, struct weft_range_lock *range,
 			     uint64_t start, uint64_t length);
 void weft_range_lock_release(struct weft_range_locks *ranges, struct weft_range_lock *range);

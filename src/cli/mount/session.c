@@ -1,9 +1,8 @@
-/* session.c - connect, mount, serve, and all of it back again.
+/* session.c - a mount session: connect, mount, serve, unmount.
  *
- *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c ─▶ byte_io.c ─▶ connection
- *       ─▶ queues ─▶ the target
- *                                                 ▲                     │ events
- *                                                 └───── ns_table.c ◀── ctrl_events.c
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c, file_ops.c ─▶ byte_io.c
+ *       ─▶ volume.c ─▶ volume_conn.c ─▶ queues ─▶ target
+ *   events of the controller ─▶ ctrl_events.c ─▶ ns_table.c, which dir_ops.c reads
  *   signals, interrupted calls ─▶ signals.c */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +15,8 @@
 #include "cli/mount/session.h"
 
 #define THREADS_IDLE 16
-#define THREADS_MAX  80 /* more than the kernel has requests in the background: stat() never waits */
+/* More than the kernel has requests in the background: stat() never waits. */
+#define THREADS_MAX 80
 
 static int connect_subsystem(struct weft_mount *mount, struct weft_err *err)
 {
@@ -59,7 +59,7 @@ static int add_fuse_options(struct fuse_args *args, const struct weft_mount_opti
 	return rc ? -ENOMEM : 0;
 }
 
-/* What libfuse finds wrong it says on stderr itself. */
+/* libfuse prints its errors on stderr itself. */
 static int open_session(struct weft_mount *mount, struct weft_err *err)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);

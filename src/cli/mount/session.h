@@ -1,4 +1,4 @@
-/* session.h - what the parts of a mount share. */
+/* session.h - the mount session: what its files share. */
 #ifndef WEFT_CLI_MOUNT_SESSION_H
 #define WEFT_CLI_MOUNT_SESSION_H
 
@@ -25,8 +25,8 @@ struct weft_mount {
 	/* ctrl_events.c */
 	pthread_t events_thread;
 	int events_stop_fd; /* eventfd */
-	bool ctrl_lost;     /* the connection */
-	unsigned left_out;  /* namespaces, as was told */
+	bool ctrl_lost;     /* the connection is lost */
+	unsigned left_out;  /* namespaces that were reported as left out */
 };
 
 extern const struct fuse_lowlevel_ops weft_mount_ops; /* user data: a struct weft_mount */
@@ -53,13 +53,14 @@ void weft_mount_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 /* Follows the controller's events. */
 int weft_mount_events_start(struct weft_mount *mount);
 void weft_mount_events_stop(struct weft_mount *mount);
-/* Makes the directory what the controller has now, and tells what it has no room for. */
+/* Updates the directory to the controller's namespaces, and reports those that it has no room
+ * for. */
 int weft_mount_scan(struct weft_mount *mount, struct weft_err *err);
-/* To whoever reads standard error, or the system's log. */
+/* To standard error, or to the system's log. */
 void weft_mount_log(const struct weft_mount *mount, const char *what, const char *text);
 
-/* Looks after the process's signals, and after interrupted calls. The signals are blocked from
- * weft_mount_signals_prepare() on, in every thread that is made after it. */
+/* Handles the process's signals and interrupted calls. The signals are blocked from
+ * weft_mount_signals_prepare() on, in every thread that is created after it. */
 int weft_mount_signals_prepare(struct weft_mount *mount);
 int weft_mount_signals_start(struct weft_mount *mount);
 void weft_mount_signals_stop(struct weft_mount *mount);

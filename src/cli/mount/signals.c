@@ -31,7 +31,7 @@ static void end_at_once(struct weft_mount *mount)
 	_exit(1);
 }
 
-/* Whether what has come counts for nothing. */
+/* Whether the signal is an echo of the last one (base/echo.h). */
 static bool signal_is_repeat(struct weft_mount *mount)
 {
 	static weft_echo last;
@@ -68,10 +68,11 @@ static void on_mount_signal(struct weft_mount *mount)
 static void *signals_thread_main(void *arg)
 {
 	struct weft_mount *mount = arg;
+	/* POLLERR: unmounted. */
 	struct pollfd fds[] = { { .fd = mount->stop_fd, .events = POLLIN },
 				{ .fd = mount->signal_fd, .events = POLLIN },
 				{ .fd = mount->calls.interrupt_fd, .events = POLLIN },
-				{ .fd = fuse_session_fd(mount->session) } }; /* POLLERR: unmounted */
+				{ .fd = fuse_session_fd(mount->session) } };
 	int again = -1;
 
 	while (!fds[0].revents) {

@@ -1,5 +1,5 @@
-/* volume.c - a namespace that is used through all lives of a connection in which it is the same
- * one. */
+/* volume.c - a volume: a namespace that outlives its controller, as long as each new controller
+ * shows the same one. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -27,8 +27,8 @@ static unsigned max_uint(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* Under connection->lock. Others who have the namespace open may have written what was lost: until
- * one of them was told, who comes new is told, too. */
+/* Under conn->lock. Other volumes of the namespace may have written what was lost: until one of
+ * them has reported it, a new volume reports it, too. */
 static void copy_flush_state(struct weft_volume *volume)
 {
 	struct weft_volume *other;
@@ -134,7 +134,7 @@ void weft_volume_info_nowait(struct weft_volume *volume, struct weft_ns_info *in
 	pthread_mutex_unlock(&volume->conn->lock);
 }
 
-/* The library follows what becomes of a namespace that is open. */
+/* The library follows the changes of an open namespace. */
 static bool ns_is_visible(struct weft_ns *ns)
 {
 	struct weft_ns_path paths[WEFT_PATHS_MAX];
@@ -166,8 +166,8 @@ bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *o
 	return there && weft_ns_info_same(&volume->info, &other->info);
 }
 
-/* @told of who flushes. 0: former lives have left nothing that is news to it; -ECONNRESET: it is
- * not known what became of what was written. */
+/* 0: no loss of a former controller is left to report; -ECONNRESET: it is not known whether writes
+ * are durable. @flush_reported: how far the caller was told. */
 static int check_unflushed(struct weft_volume *volume, unsigned *flush_reported,
 			   struct weft_err *err)
 {
@@ -184,7 +184,7 @@ static int check_unflushed(struct weft_volume *volume, unsigned *flush_reported,
 			 "that is durable is not known");
 }
 
-/* @told: of a flush; else NULL. */
+/* @flush_reported: of a flush; else NULL. */
 static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *flush_reported,
 		    struct weft_err *err)
 {
@@ -203,8 +203,9 @@ static int run_once(struct weft_volume *volume, struct weft_cmd *cmd, unsigned *
 	return rc;
 }
 
-/* -ENOTCONN: it was not carried out, and is by the next line. What may have been is not sent again,
- * and neither is what a controller has answered (it has a status): who asked for it has to know. */
+/* After -ENOTCONN the command was not carried out, and is sent to the next controller. A command
+ * that may have been carried out is not sent again, nor is one that a controller has answered (it
+ * has a status): the caller has to know. */
 static int run_with_reconnect(struct weft_volume *volume, struct weft_cmd *cmd,
 			      unsigned *flush_reported, struct weft_err *err)
 {

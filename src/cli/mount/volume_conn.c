@@ -1,19 +1,18 @@
-/* volume_conn.c - a connection that replaces its controller when that is dead. The library gives
- * up after loss_timeout, for good; a mount or a server has to be there when the target is back.
- * Writes that a dead controller had completed and not flushed are reported by the next flush.
+/* volume_conn.c - a volume connection: it reconnects with a new controller when the old one is
+ * dead.
  *
- *   I/O ─▶ line ─▶ -ENOTCONN: dead ─▶ connect, open every volume's namespace ─▶ a new line ─▶ I/O
- *            ▲                                    │ fails: -EIO; not again for RETRY_MS
- *            └────────────────────────────────────┘
+ *   I/O ─▶ controller ─▶ -ENOTCONN: dead ─▶ connect, open the volumes' namespaces ─▶ replace ─▶ I/O
+ *             ▲                                    │ fails: -EIO; not again for RETRY_MS
+ *             └────────────────────────────────────┘
  *
- * The library reconnects by itself, and gives up after loss_timeout, for good. A program would be
- * told once and go on to its next file; a mount or a server has to be there when the target is.
+ * The library reconnects by itself, and gives up after loss_timeout, for good. A program would get
+ * an error and go on to its next file; a mount or a server has to be there when the target is back.
  *
- * What a controller has completed, and not flushed, when it dies is not forgotten with it: the
- * volume keeps that for who flushes next.
+ * Writes that a dead controller had completed and not flushed are not forgotten: the volume reports
+ * them to the next flush.
  *
- * Invariant: a volume's namespace belongs to the line in use and is what it was at first, or there
- * is none. */
+ * Invariant: a volume's namespace belongs to the present controller and is the same as at first, or
+ * there is none. */
 #include "cli/mount/volume.h"
 
 #include <errno.h>
@@ -36,7 +35,7 @@ static uint64_t conn_clock_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* --- one life --------------------------------------------------------------------------------- */
+/* --- a controller ----------------------------------------------------------------------------- */
 
 static void ctrl_close(struct weft_volume_ctrl *vctrl)
 {
@@ -73,9 +72,9 @@ static int ctrl_open(struct weft_volume_conn *conn, struct weft_volume_ctrl *vct
 	return rc;
 }
 
-/* --- the next one ----------------------------------------------------------------------------- */
+/* --- the next controller ---------------------------------------------------------------------- */
 
-/* NULL: it is not there, or another one, or there is no telling. */
+/* NULL: it does not exist, is another one, or cannot be identified. */
 static struct weft_ns *reopen_ns(struct weft_ctrl *ctrl, const struct weft_ns_info *wanted)
 {
 	struct weft_ns_info info;
@@ -90,7 +89,7 @@ static struct weft_ns *reopen_ns(struct weft_ctrl *ctrl, const struct weft_ns_in
 	return NULL;
 }
 
-/* Those that were looked for are behind those that were not. False: all were. */
+/* Volumes that were opened are behind those that were not. False: all were. */
 static bool next_volume_to_reopen(struct weft_volume_conn *conn, struct weft_ns_info *wanted)
 {
 	struct weft_volume *volume;
@@ -110,7 +109,7 @@ static bool next_volume_to_reopen(struct weft_volume_conn *conn, struct weft_ns_
 	return found;
 }
 
-/* Who sought it may have closed it meanwhile. */
+/* The volume may have been closed meanwhile. */
 static void set_next_ns(struct weft_volume_conn *conn, struct weft_ns *ns)
 {
 	struct weft_volume *volume;
@@ -123,8 +122,8 @@ static void set_next_ns(struct weft_volume_conn *conn, struct weft_ns *ns)
 	weft_ns_close(ns);
 }
 
-/* A target that was away for so long may have lost its power, and what its cache held with it. The
- * next line's controllers do not know what was in there: their Flush would succeed. */
+/* A target that was away for so long may have lost its power, and with it what its cache held. The
+ * next controller does not know of that: its Flush would succeed. */
 static void note_unflushed(struct weft_volume *volume)
 {
 	struct weft_ns_info info;
@@ -134,8 +133,8 @@ static void note_unflushed(struct weft_volume *volume)
 	volume->unflushed_gone |= info.unflushed && !info.shared;
 }
 
-/* All I/O of a dead line fails, but for writes that its target may still carry out: these end when
- * it cannot any more, and until then there is no next line. */
+/* All I/O of a dead controller fails, but for writes that its target may still carry out: these end
+ * when it cannot any more, and until then the controller is not replaced. */
 static void switch_ctrl(struct weft_volume_conn *conn, struct weft_volume_ctrl *vctrl)
 {
 	struct weft_volume_ctrl old = conn->vctrl;
@@ -161,7 +160,7 @@ static void reopen_all_ns(struct weft_volume_conn *conn, struct weft_ctrl *ctrl)
 {
 	struct weft_ns_info wanted;
 
-	/* Whoever opened a namespace before the line died has it on the list after this. */
+	/* After this every namespace that was opened on the dead controller is on the list. */
 	pthread_rwlock_wrlock(&conn->ctrl_lock);
 	conn->reopen_pass++;
 	pthread_rwlock_unlock(&conn->ctrl_lock);
@@ -181,7 +180,7 @@ static void close_next_ns(struct weft_volume_conn *conn)
 	pthread_mutex_unlock(&conn->lock);
 }
 
-/* A connection that breaks meanwhile does not tell which namespaces are there: next time. */
+/* If the connection breaks meanwhile, it is not known which namespaces exist: try again later. */
 static bool replace_ctrl(struct weft_volume_conn *conn)
 {
 	struct weft_volume_ctrl vctrl;
@@ -208,8 +207,8 @@ static enum weft_state ctrl_state(struct weft_volume_conn *conn)
 	return state;
 }
 
-/* I/O that had no path for too long (fast_io_fail) fails with -EIO also when the line is dead; it
- * was not answered. */
+/* I/O that had no path for too long (fast_io_fail) fails with -EIO also if the controller is dead;
+ * it has no status. */
 static bool failed_as_ctrl_dead(struct weft_volume_conn *conn, int rc)
 {
 	return rc == -ENOTCONN || (rc == -EIO && ctrl_state(conn) == WEFT_DEAD);
@@ -230,13 +229,14 @@ bool weft_volume_conn_replace_if_dead(struct weft_volume_conn *conn, int rc)
 	return again;
 }
 
-/* --- the connection ------------------------------------------------------------------------------- */
+/* --- the connection --------------------------------------------------------------------------- */
 
 static void conn_init(struct weft_volume_conn *conn)
 {
 	pthread_rwlockattr_t attr;
 
-	/* Threads whose I/O fails would keep the one out that changes that. */
+	/* Prefer writers: threads whose I/O fails would keep out the one that replaces the
+	 * controller. */
 	pthread_rwlockattr_init(&attr);
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&conn->ctrl_lock, &attr);
@@ -316,7 +316,7 @@ int weft_volume_conn_list_ns(struct weft_volume_conn *conn, uint32_t *nsids, uns
 	return rc < 0 ? weft_fail(err, rc, "%s", first.text) : rc;
 }
 
-/* A connection does not tell that it is live when it is made. */
+/* A new connection has no event that it is live. */
 static bool was_replaced(struct weft_volume_conn *conn, struct weft_event *event)
 {
 	eventfd_t times;
@@ -337,7 +337,7 @@ bool weft_volume_conn_next_event(struct weft_volume_conn *conn, struct weft_even
 	return found;
 }
 
-/* Never waits: a line that is about to be replaced is not. */
+/* Never waits: a controller that is being replaced is not live. */
 bool weft_volume_conn_is_live(struct weft_volume_conn *conn)
 {
 	bool live;

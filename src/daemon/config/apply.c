@@ -1,4 +1,5 @@
-/* apply.c - from a configuration to the target: open first, then show. */
+/* apply.c - a configuration becomes subsystems and namespaces: open all storage first, then add
+ * them to the target. */
 #include "daemon/internal.h"
 
 #include <errno.h>
@@ -34,8 +35,8 @@ int weft_config_subsys_check_path(const struct weft_subsys_config *subsys, struc
 	return path ? check_path("state", "file", path + 1, err) : 0;
 }
 
-/* A target that was killed may hold its locks for a moment longer, until the kernel has ended its
- * last io. */
+/* A killed target may hold its locks for a moment longer, until the kernel has ended its last
+ * I/O. */
 static int open_with_retries(struct weft_ns_config *ns, struct weft_err *err)
 {
 	const struct timespec pause = { .tv_nsec = BUSY_WAIT_MS * 1000000L };

@@ -1,6 +1,7 @@
-/* check.c - what no single value can tell: names and numbers given twice, and who may connect.
+/* check.c - checks of a configuration that need more than one value: duplicate names and ids,
+ * shared storage, which hosts may connect.
  *
- * All of it runs before anything is opened, so that a wrong configuration changes nothing. */
+ * All checks run before anything is opened, so that a wrong configuration changes nothing. */
 #include "daemon/config/check.h"
 
 #include <ctype.h>
@@ -60,14 +61,14 @@ int weft_config_check_ns(struct weft_decoder *d, void *out)
 	return rc;
 }
 
-/* --- things given twice ----------------------------------------------------------------------- */
+/* --- duplicates ------------------------------------------------------------------------------- */
 
 static bool is_command_line(const struct weft_doc *doc)
 {
 	return !doc->file && json_object_size(doc->places);
 }
 
-/* Notes that @d is where @name was given as its @member; says so if it was given before. */
+/* Notes that @d is where @name was given as its @member; fails if it was given before. */
 static int refuse_duplicate(struct weft_decoder *d, json_t *seen, const char *member,
 			    const char *name)
 {
@@ -113,7 +114,7 @@ static int check_nsids(struct weft_decoder *d, struct weft_subsys_config *subsys
 	return rc;
 }
 
-/* Those without a number get the lowest that nobody asked for, in order. */
+/* Namespaces without a number get the lowest that nobody asked for, in order. */
 static void assign_nsids(struct weft_subsys_config *subsys, json_t *seen)
 {
 	struct weft_ns_config *ns = subsys->namespaces.at;
@@ -160,7 +161,7 @@ static int refuse_same_storage(struct weft_decoder *d, json_t *before, const str
 				   spec->type, spec->arg, backend, where);
 }
 
-/* Those that only read may have a file together, as their locks let them; a disk has one user. */
+/* Namespaces that only read may share a file, as their locks allow; a block device has one user. */
 static int check_storage(struct weft_decoder *d, json_t *seen, const struct weft_spec *spec)
 {
 	bool shared = spec->read_only && !spec->ops->exclusive;
@@ -225,7 +226,7 @@ int weft_config_check_cluster(struct weft_decoder *d, void *out)
 	return 0;
 }
 
-/* Storage is opened as the node that we are. */
+/* Storage is opened as our node. */
 static int check_cluster_storage(struct weft_decoder *d, struct weft_subsys_config *subsys)
 {
 	struct weft_ns_config *ns = subsys->namespaces.at;
@@ -259,7 +260,7 @@ int weft_config_check_subsys(struct weft_decoder *d, void *out)
 	if (subsys->access == WEFT_ALLOWED_ANY && subsys->hosts.at)
 		return weft_decode_fail_at(d, "allow_any_host",
 					   "true does not go with hosts; leave one of them out");
-	/* A list that is there and empty is a list: nobody. */
+	/* An empty list is a list: no host may connect. */
 	if (subsys->access == WEFT_ALLOWED_DEFAULT && subsys->hosts.at)
 		subsys->access = WEFT_ALLOWED_LISTED;
 	rc = check_nsids(d, subsys, nsids);
@@ -276,7 +277,7 @@ int weft_config_check_subsys(struct weft_decoder *d, void *out)
 	return rc;
 }
 
-/* --- addresses and who may connect through them ----------------------------------------------- */
+/* --- listeners, and the hosts that may connect through them ----------------------------------- */
 
 /* Port 0 stands for any free one, so the same address twice is two listeners. */
 static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)
@@ -285,7 +286,7 @@ static bool same_listener(const struct weft_uri *a, const struct weft_uri *b)
 	       weft_addr_equal(&a->addr, &b->addr);
 }
 
-/* What two listeners may not both have. */
+/* Refuses what two listeners cannot both have. */
 static int check_listener_pair(struct weft_decoder *d, const char *path, const struct weft_uri *a,
 			       const struct weft_uri *b)
 {
@@ -323,7 +324,7 @@ static bool portid_given(const struct weft_config *config, unsigned portid)
 	return false;
 }
 
-/* Those of a cluster's members do not meet. */
+/* The port ids of two members of a cluster never overlap. */
 static unsigned first_portid(const struct weft_config *config)
 {
 	const struct weft_subsys_config *subsys = config->subsystems.at;
@@ -349,7 +350,7 @@ void weft_config_assign_portids(struct weft_config *config)
 	}
 }
 
-/* The first address that others than this machine can reach, or "". */
+/* The first address that other machines can reach, or "". */
 static void find_exposed(const struct weft_config *config, char *text, size_t size)
 {
 	const struct weft_uri *uri = config->listen.at;

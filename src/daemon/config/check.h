@@ -1,4 +1,5 @@
-/* check.h - what no single value can tell: the finish() of each map in config.c. */
+/* check.h - checks of a configuration that need more than one value: the finish() of each map in
+ * config.c. */
 #ifndef WEFT_DAEMON_CONFIG_CHECK_H
 #define WEFT_DAEMON_CONFIG_CHECK_H
 

@@ -1,6 +1,7 @@
-/* config.c - the tables of keys, and what decodes a value that is ours: names, addresses, SPECs.
+/* config.c - the configuration's schemas, and decoders of our own types: NQNs, addresses, SPECs.
  *
- * What one value cannot tell (a name twice, who may connect) is in check.c. */
+ * Checks that need more than one value (duplicate names, which hosts may connect) are in
+ * check.c. */
 #include "daemon/config/config.h"
 
 #include <ctype.h>
@@ -171,7 +172,7 @@ static int decode_cpus(struct weft_decoder *d, const struct weft_schema_field *f
 	return 0;
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
+/* --- schemas ---------------------------------------------------------------------------------- */
 
 #define AT(member) .offset = offsetof(struct weft_ns_config, member)
 static const struct weft_schema_field ns_fields[] = {
@@ -263,7 +264,7 @@ static const struct weft_schema_field config_fields[] = {
 
 static const struct weft_schema config_map = { config_fields, weft_config_check };
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the configuration ------------------------------------------------------------------------ */
 
 static int set_defaults(struct weft_config *config, struct weft_err *err)
 {

@@ -1,6 +1,6 @@
-/* config.h - what `weft serve` is told to do, decoded and checked.
+/* config.h - the configuration of `weft serve`, decoded and checked.
  *
- * The same tables decode the file, the flags and the parameters of the control methods: an item of
+ * The same schemas decode the file, the flags and the parameters of the control methods: an item of
  * `subsystems:` is what subsystem-add takes, an item of `namespaces:` what namespace-add takes. */
 #ifndef WEFT_DAEMON_CONFIG_CONFIG_H
 #define WEFT_DAEMON_CONFIG_CONFIG_H
@@ -26,17 +26,17 @@ struct weft_ns_config {
 	bool read_only;
 	uint32_t ana_group; /* 0: 1 */
 	struct weft_spec spec;
-	/* A takeover: opened with @fd, which may be -1, of the one that serves it. */
+	/* A takeover: opened with the old process's descriptor @fd, which may be -1. */
 	bool adopted, sync_failed;
-	bool refiltered; /* adopted, with other filters than it had */
+	bool refiltered; /* adopted, with other filters than in the old process */
 	int fd;
 	uint64_t size;
-	uint64_t config_size;    /* what the configuration says, a takeover or not; 0: nothing */
-	struct weft_backend *be; /* opened from @spec; NULL: not yet, or handed on */
+	uint64_t config_size;    /* as configured, also in a takeover; 0: not configured */
+	struct weft_backend *be; /* from @spec; NULL: not opened yet, or given to the target */
 };
 
 enum weft_allowed_hosts {
-	WEFT_ALLOWED_DEFAULT, /* nothing said: any host, while only loopback is listened on */
+	WEFT_ALLOWED_DEFAULT, /* not configured: any host, while only loopback is listened on */
 	WEFT_ALLOWED_ANY,
 	WEFT_ALLOWED_LISTED,
 };
@@ -73,12 +73,13 @@ extern const struct weft_schema_field weft_ana_item; /* of a list of ANA rules *
 
 /* Decodes and checks everything; opens nothing. */
 int weft_config_read(struct weft_config *config, const struct weft_doc *doc, struct weft_err *err);
-/* What is accepted and may still not be meant: a list of sentences, the caller's. */
+/* Warnings about settings that are accepted and may not be meant: a list of sentences, which the
+ * caller owns. */
 json_t *weft_config_warnings(const struct weft_config *config);
-/* NULL: it says nothing of it. */
+/* NULL: the configuration has no such subsystem. */
 struct weft_subsys_config *weft_config_subsys(struct weft_config *config, const char *nqn);
 struct weft_ns_config *weft_config_ns(struct weft_config *config, const char *nqn, uint32_t nsid);
-/* Backends still held are closed. */
+/* Closes backends that were not given to the target. */
 void weft_config_free(struct weft_config *config);
 void weft_subsys_config_free(struct weft_subsys_config *subsys);
 void weft_ns_config_free(struct weft_ns_config *ns);
@@ -86,12 +87,12 @@ void weft_ns_config_free(struct weft_ns_config *ns);
 weft_decode_fn weft_decode_hostnqn, weft_decode_subnqn; /* char[WEFT_NQN_MAX + 1] */
 weft_decode_fn weft_decode_listen;                      /* struct weft_uri */
 
-/* -EPERM where a subsystem says nothing about its hosts and @exposed, an address that is not
- * loopback, is listened on. NULL: there is none. */
+/* -EPERM if a subsystem has no list of hosts and @exposed, an address that is not loopback, is
+ * listened on. NULL: there is no such address. */
 int weft_config_check_allowed(const struct weft_subsys_config *subsys, const char *exposed,
 			      const struct weft_doc *doc, const char *path, struct weft_err *err);
 
-/* Where the control socket is unless told otherwise. */
+/* The path of the control socket if none is configured. */
 void weft_control_socket_default_path(char path[WEFT_CONTROL_MAX + 1]);
 
 #endif

@@ -1,3 +1,5 @@
+/* decode.c - decode a tree of JSON values into a struct, by schemas; errors say where, what was
+ * expected and what was found. */
 #include "daemon/config/decode.h"
 
 #include <errno.h>
@@ -40,7 +42,7 @@ int weft_decode_fail_at(struct weft_decoder *d, const char *key, const char *fmt
 	return rc;
 }
 
-/* --- what was found, in words ----------------------------------------------------------------- */
+/* --- what was found, as a sentence ------------------------------------------------------------ */
 
 static void describe_value(json_t *value, char *text, size_t size)
 {

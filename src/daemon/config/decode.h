@@ -1,8 +1,8 @@
-/* decode.h - from a tree of JSON values to a struct, by tables.
+/* decode.h - decode a tree of JSON values into a struct, by schemas.
  *
- * A map becomes a struct, a key one of its members. What a table does not name is refused, and so
- * is what has the wrong type or is out of range; the sentence says where, what was expected and
- * what was found. Texts are copied: the tree may go when decoding is done. */
+ * A map becomes a struct, a key one of its members. A key that the schema does not have is refused,
+ * and so is a value of the wrong type or out of range; the sentence says where, what was expected
+ * and what was found. Texts are copied: the tree may be freed when decoding is done. */
 #ifndef WEFT_DAEMON_CONFIG_DECODE_H
 #define WEFT_DAEMON_CONFIG_DECODE_H
 
@@ -15,7 +15,7 @@
 struct weft_decoder {
 	const struct weft_doc *doc;
 	struct weft_err *err;
-	struct weft_doc_path path; /* of what is being decoded */
+	struct weft_doc_path path; /* of the value that is being decoded */
 };
 
 struct weft_schema;
@@ -29,21 +29,22 @@ struct weft_schema_field {
 	weft_decode_fn *decode;
 	size_t offset; /* of the member; @decode gets its address */
 	bool required;
-	const char *expected;          /* what to say where a required one is missing (optional) */
-	uint32_t min, max;             /* numbers: the range; texts: bytes */
-	const char *const *words;      /* weft_decode_word */
-	const struct weft_schema *map; /* weft_decode_map */
-	const struct weft_schema_field *item; /* weft_decode_list: what each one is … */
-	size_t item_size;                     /* … and how large */
+	const char *expected;     /* for the sentence if a required key is missing (optional) */
+	uint32_t min, max;        /* numbers: the range; texts: bytes */
+	const char *const *words; /* weft_decode_word */
+	const struct weft_schema *map;        /* weft_decode_map */
+	const struct weft_schema_field *item; /* weft_decode_list: the type of an item … */
+	size_t item_size;                     /* … and its size */
 };
 
 struct weft_schema {
 	const struct weft_schema_field *fields; /* an empty one ends them */
-	/* Checks what no single field can, and fills in what follows from the rest (optional). */
+	/* Checks that need more than one field, and defaults that follow from the others
+	 * (optional). */
 	int (*finish)(struct weft_decoder *d, void *out);
 };
 
-/* @out is zeroed, or holds the defaults. On -errno, what lists it has are still to be freed. */
+/* @out is zeroed, or holds the defaults. On -errno, the lists in @out are still to be freed. */
 int weft_decode(const struct weft_doc *doc, const struct weft_schema *map, void *out,
 		struct weft_err *err);
 
@@ -56,8 +57,8 @@ weft_decode_fn weft_decode_text;   /* char[max + 1], min … max bytes */
 weft_decode_fn weft_decode_word;   /* unsigned: index into @words */
 weft_decode_fn weft_decode_size;   /* uint64_t: a number, or text such as "10G" */
 
-/* For decoders of one's own: the text of a string, or of a number as it was written; NULL and the
- * sentence set when @value is neither. */
+/* For other decoders: the text of a string, or of a number as it was written; NULL and the sentence
+ * set if @value is neither. */
 struct weft_number_text {
 	char number[24];
 };
@@ -65,7 +66,7 @@ const char *weft_decode_as_text(struct weft_decoder *d, json_t *value, const cha
 				struct weft_number_text *text);
 /* "expected WHAT, got …" */
 int weft_decode_expected(struct weft_decoder *d, json_t *value, const char *what);
-/* A sentence about the value being decoded, or about a @key in it. */
+/* A sentence about the value that is being decoded, or about a @key in it. */
 int weft_decode_fail(struct weft_decoder *d, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 int weft_decode_fail_at(struct weft_decoder *d, const char *key, const char *fmt, ...)

@@ -1,3 +1,5 @@
+/* doc.c - settings as a tree of JSON values, and the line or flag where each of them was
+ * written. */
 #include "daemon/config/doc.h"
 
 #include <errno.h>
@@ -94,7 +96,7 @@ void weft_doc_where(const struct weft_doc *doc, const char *path, char *text, si
 static size_t path_append(struct weft_doc_path *path, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* What does not fit is cut; the path is for people. */
+/* A path that does not fit is cut: it is only shown to people. */
 static size_t path_append(struct weft_doc_path *path, const char *fmt, ...)
 {
 	size_t room = sizeof(path->text) - path->len, old = path->len;

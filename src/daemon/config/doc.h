@@ -30,8 +30,8 @@ void weft_doc_set(struct weft_doc *doc, const char *key, json_t *value, const ch
 void weft_doc_place_flag(struct weft_doc *doc, const char *path, const char *flag);
 void weft_doc_place_line(struct weft_doc *doc, const char *path, size_t line);
 
-/* "weft.yaml:12: PATH: sentence", "--flag: sentence" or "PATH: sentence"; returns -EINVAL. What has
- * no place of its own is reported at the place of what it would be in. */
+/* "weft.yaml:12: PATH: sentence", "--flag: sentence" or "PATH: sentence"; returns -EINVAL. A path
+ * without a place is reported at the place of its parent. */
 int weft_doc_fail(const struct weft_doc *doc, struct weft_err *err, const char *path,
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
@@ -44,7 +44,7 @@ json_t *weft_yaml_scalar(const char *text, size_t len);
 /* Writes @root as YAML that weft_doc_read() reads back to an equal tree. */
 int weft_yaml_write(FILE *file, json_t *root);
 
-/* A path under construction; pop by setting @len back. */
+/* A path that is built step by step; set @len back to remove the last step. */
 struct weft_doc_path {
 	char text[512];
 	size_t len;

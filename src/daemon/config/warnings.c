@@ -1,6 +1,6 @@
-/* warnings.c - what is accepted, and may still not be what was meant: a sentence each.
+/* warnings.c - warnings: sentences about settings that are accepted and may not be what was meant.
  *
- * They go to whoever asked, from --check or with the result of a call, and into the log. */
+ * A warning goes to the caller, from --check or with the result of a call, and into the log. */
 #include "base/log.h"
 #include "base/size.h"
 #include "daemon/control/methods.h"
@@ -14,9 +14,9 @@ void weft_warn_spec(json_t *warnings, const struct weft_spec *spec)
 		json_array_append_new(warnings, json_string(why.text));
 }
 
-/* --- rules of ANA about what is not there ----------------------------------------------------- */
+/* --- ANA rules about ports and groups that do not exist --------------------------------------- */
 
-/* Of a cluster, the ports of other members are not ours to know. */
+/* In a cluster we do not know the ports of other members. */
 static bool is_our_port(const struct weft_ana_known *known, uint32_t portid)
 {
 	return !known->node || (portid - 1) / WEFT_NODE_PORTS == known->node - 1;
@@ -88,7 +88,7 @@ void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, ui
 			     file ? "" : "path=FILE ", file ? "" : ", for weft serve -c FILE"));
 }
 
-/* --- what other members of a cluster do not hear of ------------------------------------------- */
+/* --- changes that other members of a cluster do not get --------------------------------------- */
 
 void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn)
 {

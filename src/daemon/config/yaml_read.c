@@ -1,7 +1,7 @@
-/* yaml_read.c - a YAML file as a tree of JSON values, with the line of every path.
+/* yaml_read.c - read a YAML file into a tree of JSON values, with the line of every path.
  *
- * YAML has more than settings need. What would silently mean something else is refused: a key
- * twice, a tag, a second document. Aliases are followed, within a bound. */
+ * YAML has more than settings need. Syntax that would silently mean something else is refused: a
+ * duplicate key, a tag, a second document. Aliases are followed, within a limit. */
 #include "daemon/config/doc.h"
 
 #include <errno.h>
@@ -127,7 +127,7 @@ static json_t *convert_kind(struct reader *r, yaml_node_t *node)
 	}
 }
 
-/* An alias may stand for much, or for itself; depth and count bound both. */
+/* An alias may stand for a large tree, or for itself; depth and count limit both. */
 static json_t *convert_node(struct reader *r, yaml_node_t *node)
 {
 	json_t *value;
@@ -143,7 +143,7 @@ static json_t *convert_node(struct reader *r, yaml_node_t *node)
 	return value;
 }
 
-/* The scanner stands before what it could not take; it keeps the text as UTF-8. */
+/* The scanner stops in front of the text that it cannot read, and has it as UTF-8. */
 static bool stopped_at_tab(const yaml_parser_t *parser)
 {
 	return parser->error == YAML_SCANNER_ERROR &&
@@ -202,7 +202,7 @@ static int read_document(struct reader *r, yaml_parser_t *parser)
 	return rc < 0 ? rc : read_end(r, parser);
 }
 
-/* A folder opens like a file, and then cannot be read. */
+/* open() succeeds on a folder, read() does not. */
 static FILE *open_file(const char *name)
 {
 	FILE *file = fopen(name, "re");

@@ -1,4 +1,4 @@
-/* yaml_scalar.c - what a plain scalar of YAML is: nothing, a truth value, a whole number, or text. */
+/* yaml_scalar.c - the type of a plain YAML scalar: null, boolean, whole number, or text. */
 #include "daemon/config/doc.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* yaml_write.c - a tree of JSON values as YAML, in the order of its keys. */
+/* yaml_write.c - write a tree of JSON values as YAML, in the order of its keys. */
 #include "daemon/config/doc.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static int emit_text(yaml_emitter_t *emitter, const char *text, yaml_scalar_styl
 	return emit_event(emitter, &event, made);
 }
 
-/* Quoted where, read back plain, it would not be this string, or where others might think so. */
+/* Quotes a string that would be read back as something else, or that people might misread. */
 static int emit_string(yaml_emitter_t *emitter, json_t *value)
 {
 	const char *text = json_string_value(value);

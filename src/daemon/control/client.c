@@ -1,8 +1,8 @@
-/* client.c - one JSON-RPC call over a Unix socket: a line there, a line back.
+/* client.c - a client of the control socket: one JSON-RPC call, a line there, a line back.
  *
- * Who answers is root, this user, or whom the socket belongs to; and the socket is where no other
- * user could have put it (base/chase.h). So root can call a service that runs as another user, at
- * /run/weft, but nobody whom he finds in /tmp. */
+ * The process that answers belongs to root, to this user, or to the owner of the socket; and the
+ * socket is where no other user could have put it (base/chase.h). So root can call a service that
+ * runs as another user, at /run/weft, but not a stranger's socket in /tmp. */
 #include "daemon/control/client.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static int check_peer(int fd, const struct weft_chased *at, const char *path, st
 			 peer.uid);
 }
 
-/* Connecting, sending and receiving fail with EAGAIN then. */
+/* After the limit, connecting, sending and receiving fail with EAGAIN. */
 static void set_limit(int fd, uint32_t limit_ms)
 {
 	struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
@@ -116,7 +116,8 @@ static int send_line(int fd, json_t *request)
 	return 0;
 }
 
-/* Owns @fd. NULL, and -EAGAIN in @rc: it did not come in time; 0: there is none. */
+/* Owns @fd. NULL, and -EAGAIN in @rc: the line did not come in time; 0: the target closed the
+ * connection. */
 static json_t *receive_line(int fd, int *rc)
 {
 	_cleanup_(weft_freep) char *line = NULL;
@@ -142,7 +143,7 @@ bool weft_ctl_is_read_only(const char *method)
 	return !strcmp(method, "status") || !strcmp(method, "methods");
 }
 
-/* What was sent may be carried out later. */
+/* The target may still carry out what was sent. */
 static void fail_timeout(const char *path, const char *method, struct weft_ctl_limit limit,
 			 bool sent, struct weft_err *err)
 {
@@ -159,7 +160,7 @@ static void fail_timeout(const char *path, const char *method, struct weft_ctl_l
 		  may_come ? method : "", may_come ? " out" : "");
 }
 
-/* The target's table is most likely ours. */
+/* The target's list of methods is most likely the same as ours. */
 static int fail_method(const char *method, struct weft_err *err)
 {
 	const char *names[METHODS_MAX + 1] = { NULL }, *meant;

@@ -1,4 +1,4 @@
-/* client.h - a call of a running target's method, from outside. */
+/* client.h - a client of the control socket: calls a method of a running target. */
 #ifndef WEFT_DAEMON_CONTROL_CLIENT_H
 #define WEFT_DAEMON_CONTROL_CLIENT_H
 
@@ -11,15 +11,15 @@
 /* How long to wait for the target. */
 struct weft_ctl_limit {
 	uint32_t ms;      /* 0: as long as it takes */
-	const char *name; /* of the option that sets it, for the sentence; NULL: none does */
+	const char *name; /* of the option that sets it, for the error; NULL: no option does */
 };
 
 /* Calls @method over the socket at @path and waits for its result, which the caller owns; owns
- * @params. NULL and the sentence set when it failed. A call that is given up may still be carried
- * out. */
+ * @params. NULL and the sentence set if it failed. After a timeout the target may still carry the
+ * call out. */
 json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
 		      struct weft_ctl_limit limit, struct weft_err *err);
-/* Whether @method changes nothing: then nothing is lost with its answer. */
+/* Whether @method changes nothing, so that nothing is lost if its answer is. */
 bool weft_ctl_is_read_only(const char *method);
 
 #endif

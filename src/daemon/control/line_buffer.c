@@ -1,3 +1,4 @@
+/* line_buffer.c - a growing buffer that bytes go into and lines come out of, up to a limit. */
 #include "daemon/control/line_buffer.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* methods.c - the table of control methods, and the schemas of their parameters. */
 #include "daemon/control/methods.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* methods.h - what the control socket understands: one table, its parameters, one body each. */
+/* methods.h - the control methods: one table, the parameters and one function each. */
 #ifndef WEFT_DAEMON_CONTROL_METHODS_H
 #define WEFT_DAEMON_CONTROL_METHODS_H
 
@@ -9,10 +9,10 @@ struct weft_daemon;
 
 extern const struct weft_rpc_method weft_rpc_methods[];
 
-/* warnings.c: sentences about what is accepted, for @warnings, a list. */
+/* warnings.c: add sentences about accepted settings to @warnings, a list. */
 void weft_warn_spec(json_t *warnings, const struct weft_spec *spec);
 void weft_warn_subsys(json_t *warnings, const struct weft_subsys_config *subsys);
-/* What the rules of a subsystem can be about: lists of numbers. */
+/* What the ANA rules of a subsystem can name: lists of numbers. */
 struct weft_ana_known {
 	const char *nqn;
 	unsigned node; /* of a cluster; 0: we are alone */
@@ -20,13 +20,13 @@ struct weft_ana_known {
 };
 void weft_warn_ana(json_t *warnings, const struct weft_ana_known *known,
 		   const struct weft_items *rules);
-/* The namespace has @size now; the configuration may say another one. */
+/* The namespace has @size now; warns if the configuration has another one. */
 void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, uint32_t nsid,
 		    uint64_t size);
-/* The list of hosts changed, and is that of this member of a cluster alone. */
+/* The list of hosts changed on this member of a cluster only. */
 void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn);
 void weft_daemon_log_warnings(json_t *warnings);
-/* weft_rpc_result(), with them in it and in the log; owns both. */
+/* weft_rpc_result() with the warnings in it and in the log; owns both. */
 void weft_rpc_result_warned(struct weft_rpc_call *call, json_t *result, json_t *warnings);
 
 /* nqn "", where it may be left out, stands for the only subsystem there is. */
@@ -43,7 +43,7 @@ struct weft_ns_params {
 	char nqn[WEFT_NQN_MAX + 1];
 	uint32_t nsid;
 	uint64_t size; /* namespace-resize … */
-	bool shrink;   /* … and whether it may cut */
+	bool shrink;   /* … and whether it may become smaller */
 };
 
 struct weft_ns_add_params {
@@ -54,7 +54,7 @@ struct weft_ns_add_params {
 struct weft_ana_params {
 	char nqn[WEFT_NQN_MAX + 1];
 	struct weft_items rules; /* struct weft_ana_rule */
-	bool replace;            /* those that are not given go */
+	bool replace;            /* removes all other rules */
 };
 
 struct weft_listener_params {
@@ -63,7 +63,7 @@ struct weft_listener_params {
 
 struct weft_save_params {
 	char path[4096]; /* "": the file that was read at the start */
-	bool force;      /* replace whatever is there */
+	bool force;      /* replaces any file */
 };
 
 struct weft_takeover_params {

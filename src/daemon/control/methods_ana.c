@@ -1,4 +1,5 @@
-/* methods_ana.c - ANA rules while hosts are at work: all that are given at once, or none. */
+/* methods_ana.c - ana-set: change ANA rules while hosts do I/O, all that are given at once or
+ * none. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* methods_cluster.c - which member of a cluster serves what. Answered when it does. */
+/* methods_cluster.c - drain, undrain and move: which member of a cluster serves which groups.
+ * Answered when it does. */
 #include <errno.h>
 
 #include "daemon/control/methods.h"
@@ -35,7 +36,7 @@ void weft_method_undrain(struct weft_rpc_call *call, void *params)
 	set_drain(call, params, false);
 }
 
-/* A slip of the keyboard would be answered as if something had moved. */
+/* A mistyped group would be answered as if something had moved. */
 static int check_group(struct weft_daemon *d, const struct weft_move_params *p,
 		       struct weft_err *err)
 {

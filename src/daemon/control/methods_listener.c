@@ -1,4 +1,4 @@
-/* methods_listener.c - listeners come and go. */
+/* methods_listener.c - listener-add and listener-remove. */
 #include <errno.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "daemon/control/methods.h"
 #include "daemon/internal.h"
 
-/* What any host may use only because nobody else can reach it must not become reachable. */
+/* A subsystem that any host may use only because it is on loopback must not become reachable. */
 static int check_exposure(struct weft_daemon *d, const struct weft_uri *uri, struct weft_err *err)
 {
 	void *first = json_object_iter(d->open_by_default);
@@ -56,7 +56,7 @@ static void match_new_listener(void *arg, const char *uri, uint16_t portid)
 		search->found = json_pack("{s:s, s:i}", "listen", uri, "portid", portid);
 }
 
-/* The listener that was not there before: port 0 has become a real one, and it has a port id. */
+/* The listener that is not in @before: it has a real port in place of port 0, and a port id. */
 static json_t *find_new_listener(struct weft_daemon *d, json_t *before)
 {
 	const struct weft_target_visitor visitor = { .listener = match_new_listener };

@@ -1,4 +1,4 @@
-/* methods_ns.c - namespaces: add, resize, remove. */
+/* methods_ns.c - namespace-add, namespace-resize, namespace-remove. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "daemon/internal.h"
 #include "reactor/offload.h"
 
-/* What there is to say about @backend, a SPEC. */
+/* Warnings about @backend, a SPEC. */
 static json_t *warn_backend(const char *backend)
 {
 	json_t *warnings = json_array();
@@ -30,7 +30,7 @@ static int check_uuid(struct weft_daemon *d, const char *uuid, struct weft_err *
 	return weft_fail(err, -EEXIST, "uuid: %s is that of %s already", uuid, who);
 }
 
-/* Before its storage is opened, and again then: others were served meanwhile. */
+/* Runs before the storage is opened and again after it: other calls were served meanwhile. */
 static int check_add(struct weft_daemon *d, struct weft_ns_add_params *p, struct weft_subsys **s,
 		     struct weft_err *err)
 {
@@ -45,7 +45,7 @@ struct ns_add {
 	struct weft_rpc_call *call;
 	struct weft_ns_add_params params;
 	struct weft_offload offload;
-	int rc; /* what the answer is, when its storage is closed again */
+	int rc; /* the answer, when the storage is closed again */
 	struct weft_err err;
 };
 
@@ -121,8 +121,7 @@ static void storage_opened(struct weft_offload *offload, int rc)
 		fail_add(ns_add);
 }
 
-/* To open a file, or make one, takes as long as the file system does: the control reactor does not
- * wait for it. */
+/* Opening or creating a file takes as long as the file system does, so it is offloaded. */
 void weft_method_ns_add(struct weft_rpc_call *call, void *params)
 {
 	struct weft_daemon *d = call->rpc->daemon;

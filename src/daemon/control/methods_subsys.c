@@ -1,4 +1,5 @@
-/* methods_subsys.c - subsystems and the hosts that may use them. */
+/* methods_subsys.c - subsystem-remove, host-allow, host-refuse: subsystems and their allowed
+ * hosts. */
 #include <errno.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ static bool is_any(const struct weft_host_params *p)
 	return !strcmp(p->host, "any");
 }
 
-/* Somebody said so; it is not the default. */
+/* "any" was configured; it is not the default. */
 static bool any_host_configured(struct weft_daemon *d, const char *nqn)
 {
 	return weft_daemon_allows_any_host(d, nqn) && !json_object_get(d->open_by_default, nqn);
@@ -86,7 +87,7 @@ static void warn_nobody(json_t *warnings, struct weft_daemon *d, const struct we
 				     p->nqn));
 }
 
-/* A subsystem that was open to any host only because nobody else can reach it has a list now. */
+/* A subsystem that any host could use only because it is on loopback has a list from now on. */
 static int allow_host(struct weft_daemon *d, struct weft_subsys *s, struct weft_host_params *p,
 		      json_t *warnings, struct weft_err *err)
 {

@@ -1,3 +1,4 @@
+/* rpc.c - JSON-RPC 2.0: check a request, call its method, encode the answer. */
 #include "daemon/control/rpc.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ static char *to_line(json_t *answer)
 	return line;
 }
 
-/* Owns @body. @id may be NULL: null, as the specification has it where none could be read. */
+/* Owns @body. @id may be NULL: the answer has null, as the specification wants it if no id could be
+ * read. */
 static char *answer_line(json_t *id, const char *kind, json_t *body)
 {
 	json_t *answer = json_pack("{s:s, s:O?, s:o}", "jsonrpc", "2.0", "id", id, kind, body);
@@ -100,7 +102,7 @@ static const struct weft_rpc_method *find_method(const struct weft_rpc *rpc, con
 	return NULL;
 }
 
-/* Parameters go by name; none at all is an empty map. */
+/* Parameters are given by name; none at all is an empty map. */
 static void run_method(struct weft_rpc_call *call, json_t *params)
 {
 	json_auto_t *none = json_object();
@@ -139,7 +141,7 @@ static bool is_id(json_t *id)
 	return json_is_string(id) || json_is_number(id) || json_is_null(id);
 }
 
-/* What is wrong with the envelope, or NULL. */
+/* What is wrong with the request object, or NULL. */
 static const char *check_request(json_t *request)
 {
 	const char *version = json_string_value(json_object_get(request, "jsonrpc"));
@@ -158,7 +160,7 @@ static const char *check_request(json_t *request)
 	return NULL;
 }
 
-/* An error of the envelope is answered always: it cannot be known to be a notification. */
+/* A malformed request is always answered: it may not have been a notification. */
 static void refuse_request(struct weft_rpc_call *call, int code, json_t *request,
 			   const char *sentence)
 {

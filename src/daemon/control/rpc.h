@@ -1,4 +1,4 @@
-/* rpc.h - JSON-RPC 2.0: a line is a request, a request is a call of a method, a call is answered.
+/* rpc.h - JSON-RPC 2.0: a line is a request, which calls a method and gets an answer.
  *
  *   weft_rpc_handle(line) ─▶ method->run(call, params) ┄┄▶ weft_rpc_result() ─▶ call->answer(line)
  *                                                          weft_rpc_fail()
@@ -25,8 +25,8 @@ enum {
 };
 
 struct weft_rpc_call {
-	/* Owns @line: an answer with its newline, or NULL where none is due. The caller's @call is
-	 * its own again. */
+	/* Owns @line: an answer with its newline, or NULL for a notification. The caller may free
+	 * @call from now on. */
 	void (*answer)(struct weft_rpc_call *call, char *line);
 	const struct weft_rpc *rpc;
 	json_t *id; /* NULL: a notification */
@@ -37,7 +37,7 @@ struct weft_rpc_method {
 	const char *name, *help;
 	const struct weft_schema *params;
 	size_t params_size;
-	void (*params_free)(void *params); /* what is in it, not itself (optional) */
+	void (*params_free)(void *params); /* frees what @params point to, not @params (optional) */
 	/* @params are valid until this returns. */
 	void (*run)(struct weft_rpc_call *call, void *params);
 };
@@ -51,10 +51,10 @@ void weft_rpc_handle(const struct weft_rpc *rpc, struct weft_rpc_call *call, con
 		     size_t len);
 /* Owns @result. */
 void weft_rpc_result(struct weft_rpc_call *call, json_t *result);
-/* -EINVAL is told as wrong parameters, the rest as a failed operation. */
+/* -EINVAL becomes "invalid params", any other error a failed operation. */
 void weft_rpc_fail(struct weft_rpc_call *call, int rc, const struct weft_err *err);
 
-/* @text from outside, as people see it: always a string (base/utf8.h). */
+/* @text from outside, escaped for people: always a string (base/utf8.h). */
 json_t *weft_json_printable(const char *text);
 
 /* An error that answers no call, as a line. */

@@ -1,6 +1,6 @@
-/* save.c - the running configuration as a file: whole or not at all, on the disk when we say so.
+/* save.c - save: write the running configuration to a file, complete and durable or not at all.
  *
- *   status ─▶ what a configuration says of it ─▶ offloaded: a draft ─▶ complete, or none ─▶ answer
+ *   status ─▶ configuration that would start it ─▶ offloaded: write a draft, sync, rename ─▶ answer
  *
  * Settings that cannot change while running are those of the start. Identities that were derived
  * (serial, UUID) are written out, so that they stay. */
@@ -17,10 +17,10 @@
 #include "daemon/internal.h"
 #include "reactor/offload.h"
 
-/* By this we know our own work again. */
+/* A file that begins with this line may be overwritten. */
 #define FIRST_LINE "# Written by `weft ctl save`; weft.yaml(5) explains the keys.\n"
 
-/* --- what to write ---------------------------------------------------------------------------- */
+/* --- content ---------------------------------------------------------------------------------- */
 
 static void copy_keys(json_t *to, json_t *from, const char *const *keys)
 {
@@ -52,8 +52,8 @@ static json_t *cluster_json(json_t *shown)
 	return cluster;
 }
 
-/* Nothing is said of hosts where nothing was: open on loopback must not become open. A list that
- * does not count is left out: a file may not say both. */
+/* A subsystem without configured hosts is saved without hosts: the default, open on loopback, must
+ * not become "any". A list that is not in force is left out: a file may not have both. */
 static json_t *subsys_json(struct weft_daemon *d, json_t *shown)
 {
 	static const char *const keys[] = { "nqn", "serial", "model", "state", NULL };
@@ -87,7 +87,7 @@ static json_t *subsystems_json(struct weft_daemon *d, json_t *status)
 	return list;
 }
 
-/* With their port ids: rules may name them. */
+/* With their port ids: ANA rules may name them. */
 static json_t *listen_json(json_t *status)
 {
 	json_t *list = json_array(), *shown;
@@ -117,7 +117,7 @@ static json_t *running_config_json(struct weft_daemon *d, json_t *status)
 	return root;
 }
 
-/* --- how to write it -------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static int write_file(FILE *file, const void *root)
 {
@@ -125,18 +125,18 @@ static int write_file(FILE *file, const void *root)
 	return weft_yaml_write(file, (json_t *)root);
 }
 
-/* Everything from here to the method runs off the control reactor: it waits for a disk. */
+/* From here to the method everything is offloaded: it waits for a disk. */
 struct saving {
 	struct weft_list link; /* daemon->saves */
 	struct weft_rpc_call *call;
 	struct weft_save_params params;
-	json_t *root, *status; /* what is written, and what it was made of */
+	json_t *root, *status; /* what is written, and the status that it was made of */
 	struct weft_offload offload;
 	struct weft_draft draft;
 	struct weft_err err;
 };
 
-/* The file that it is read from the next time, or that the call names. */
+/* The file that the call names, or the one that the configuration was read from. */
 static int choose_path(struct weft_daemon *d, const char *wanted, struct weft_draft *draft,
 		       struct weft_err *err)
 {
@@ -168,7 +168,7 @@ static bool was_written_by_save(const struct weft_chased *at)
 	       !memcmp(line, FIRST_LINE, sizeof(line));
 }
 
-/* What somebody else wrote is not replaced because of a slip of the keyboard. */
+/* A file that somebody else wrote is not replaced by mistake. */
 static int check_overwrite(struct weft_daemon *d, const struct weft_chased *at, bool force,
 			   struct weft_err *err)
 {
@@ -205,7 +205,7 @@ static void note_saved_size(struct weft_config *config, const char *nqn, json_t 
 		ns->config_size = (uint64_t)json_integer_value(json_object_get(shown, "size"));
 }
 
-/* The file that the next start reads says what ran when it was saved. */
+/* The file that the next start reads has the sizes that ran when it was saved. */
 static void note_saved_sizes(struct weft_daemon *d, json_t *status)
 {
 	json_t *subsys, *ns;
@@ -247,7 +247,7 @@ static void on_saved(struct weft_offload *offload, int rc)
 		start_saving(container_of(d->saves.next, struct saving, link));
 }
 
-/* A copy: nobody but the thread that writes it knows what is in it. */
+/* A copy that only the writing thread has. */
 static json_t *copy_config_json(struct weft_daemon *d, json_t *status)
 {
 	json_auto_t *all = running_config_json(d, status);
@@ -255,8 +255,8 @@ static json_t *copy_config_json(struct weft_daemon *d, json_t *status)
 	return json_deep_copy(all);
 }
 
-/* One at a time, each of what runs at its beginning: the last one that was asked for is the last to
- * be written. */
+/* One at a time, each with the configuration at its start: the last call is the last to be
+ * written. */
 static void start_saving(struct saving *saving)
 {
 	struct weft_daemon *d = saving->call->rpc->daemon;

@@ -1,14 +1,14 @@
-/* socket.c - the control socket and its clients.
+/* socket.c - the control socket: accept clients, read a line, call a method, send its answer.
  *
  *            ┌──────────────────────────────────────────────────┐
  *            ▼                                                  │
  *   recv ─▶ line? ─▶ call ┄┄ the method works ┄┄▶ answer ─▶ send ┘      end of stream ─▶ close
  *
- * A client has one call at a time and is not read from while it runs or while its answer waits to
- * be read, so what a client can make us hold is bounded by one line in and one answer out. Paused,
- * it takes no call and no client: they wait, for us or for the process that gets the socket.
+ * A client has one call at a time and is not read from while the call runs or its answer waits to
+ * be sent, so a client can make us hold one line in and one answer out. Paused, the socket accepts
+ * no call and no client. They wait in the kernel, for this process or its successor.
  *
- * Invariant: a client is freed only when no operation and no call of its is under way. */
+ * Invariant: a client is freed only when it has no operation and no call under way. */
 #include "daemon/control/socket.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@
 
 struct weft_control_socket {
 	char *path;
-	int fd; /* until served, then @sock has it */
+	int fd; /* until it is served, then @sock has it */
 	struct weft_reactor *reactor;
 	const struct weft_rpc *rpc;
 	struct weft_sock sock;
@@ -55,7 +55,7 @@ struct client {
 	char *out;
 	bool eof;      /* no more bytes will come, or should */
 	bool calling;  /* a method has our call */
-	bool deferred; /* while paused, there is something to do */
+	bool deferred; /* there is something to do after the pause */
 };
 
 static void client_advance(struct client *client);
@@ -142,7 +142,7 @@ static void on_client_task(struct weft_task *task)
 	client_advance(container_of(task, struct client, next));
 }
 
-/* Runs inside client_next() when the method is quick, and later when it is not. */
+/* Runs inside client_call() if the method is quick, later if it is not. */
 static void on_answer(struct weft_rpc_call *call, char *line)
 {
 	struct client *client = container_of(call, struct client, call);
@@ -160,7 +160,7 @@ static void client_call(struct client *client, const char *line, size_t len)
 	weft_rpc_handle(client->control->rpc, &client->call, line, len);
 }
 
-/* Says why, and reads no further: where the next line would begin cannot be known. */
+/* Sends the reason and reads no further: it is not known where the next line begins. */
 static void client_refuse_line(struct client *client)
 {
 	client->eof = true;
@@ -312,7 +312,7 @@ int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor
 	return 0;
 }
 
-/* --- standing still --------------------------------------------------------------------------- */
+/* --- pause and resume ------------------------------------------------------------------------- */
 
 void weft_control_socket_pause(struct weft_control_socket *c)
 {
@@ -350,9 +350,9 @@ int weft_control_socket_fd(const struct weft_control_socket *c)
 	return c->sock.fd;
 }
 
-/* --- the end ---------------------------------------------------------------------------------- */
+/* --- close ------------------------------------------------------------------------------------ */
 
-/* Ends the wait for clients; on_acceptable() comes, unless the timer was to bring it. */
+/* Ends the wait for clients; on_acceptable() runs, unless it was the timer that would call it. */
 static void end_listening(struct weft_control_socket *c)
 {
 	if (weft_heap_has(&c->retry.node)) {

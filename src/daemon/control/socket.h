@@ -1,4 +1,4 @@
-/* socket.h - the control socket: who may open it may drive the target. */
+/* socket.h - the control socket: a process that may open it controls the target. */
 #ifndef WEFT_DAEMON_CONTROL_SOCKET_H
 #define WEFT_DAEMON_CONTROL_SOCKET_H
 
@@ -10,19 +10,19 @@
 
 struct weft_control_socket;
 
-/* Binds the socket, mode 0600; one that a dead process left is replaced. @make_dir: creates the
- * folder, mode 0700, and insists that it is ours. */
+/* Binds the socket, mode 0600; replaces one that a dead process left. @make_dir: creates the
+ * folder, mode 0700, and refuses one that is not ours. */
 int weft_control_socket_open(struct weft_control_socket **c, const char *path, bool make_dir,
 			     struct weft_err *err);
-/* The same with the socket, bound at @path, that another process has handed over. Owns @fd. */
+/* The same with a socket, bound at @path, of the process that is taken over. Owns @fd. */
 int weft_control_socket_adopt(struct weft_control_socket **c, const char *path, int fd);
 /* Starts to answer. Everything from here on runs on @r. */
 int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor *r,
 			      const struct weft_rpc *rpc, struct weft_err *err);
-/* Paused, it takes no new call and no new client. */
+/* Paused, the socket accepts no new call and no new client. */
 void weft_control_socket_pause(struct weft_control_socket *c);
 void weft_control_socket_resume(struct weft_control_socket *c);
-unsigned weft_control_socket_calls(const struct weft_control_socket *c); /* methods at work */
+unsigned weft_control_socket_calls(const struct weft_control_socket *c); /* under way */
 int weft_control_socket_fd(const struct weft_control_socket *c);         /* once it is served */
 /* Not while paused. Removes the socket, drops the clients, waits for the calls under way; then
  * @done. Frees @c. */

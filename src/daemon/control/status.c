@@ -1,4 +1,4 @@
-/* status.c - what is running, as one JSON value. */
+/* status.c - status: everything that runs, as one JSON value. */
 #include "daemon/internal.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ static void add_host(void *arg, const char *hostnqn)
 	json_array_append_new(w->hosts, json_string(hostnqn));
 }
 
-/* As a file and ana-set say it, with their names; what a rule does not name is left out. */
+/* As in a file and in ana-set, with their names; fields that a rule leaves open are left out. */
 static void add_ana_rule(void *arg, const struct weft_ana_rule *rule)
 {
 	json_t *item = json_pack("{s:I, s:s}", "group", (json_int_t)rule->group, "state",
@@ -119,7 +119,7 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 					info->held_by ? json_integer(info->held_by) : NULL));
 }
 
-/* The host chose its NQN. */
+/* The host chose its NQN: it is escaped. */
 static json_t *printable_or_null(const char *text)
 {
 	return text ? weft_json_printable(text) : json_null();

@@ -1,17 +1,17 @@
-/* subsys_add.c - subsystem-add: a subsystem comes while others are served.
+/* subsys_add.c - subsystem-add: add a subsystem while others are served.
  *
- *   check ─▶ open its storage ─▶ join ─▶ check again ─▶ show ─▶ answer
+ *   check ─▶ open its storage ─▶ join ─▶ check again ─▶ publish ─▶ answer
  *               └─ offloaded ───┴───────────┴─ refused, or we stop ─▶ undo ─▶ answer
  *
- * To open files takes as long as their file systems do, and a subsystem whose state is in a file
+ * Opening files takes as long as their file systems do, and a subsystem whose state is in a file
  * may have to wait before it has joined (store/join.c). Until then nobody can see it: hosts and
- * other calls are served as if it were not there, and what they change may stand in its way, so it
- * is checked again.
+ * other calls are served meanwhile. They may change things that it conflicts with, so it is checked
+ * again.
  *
- * A target that stops gives it up. A takeover does not begin while any call is under way
- * (export.c).
+ * A target that stops cancels it. A takeover is refused while any call is under way
+ * (takeover/export.c).
  *
- * Invariant: the call is answered when all of the subsystem is there, or nothing of it. */
+ * Invariant: the call is answered when the whole subsystem is there, or nothing of it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -26,12 +26,12 @@ struct subsys_add {
 	struct weft_rpc_call *call;
 	struct weft_subsys_config config;
 	struct weft_offload offload;        /* opens its storage; closes it when it is undone */
-	struct weft_store_joining *joining; /* NULL: it does not, or has */
-	int rc;                             /* what the answer is, when it is undone */
+	struct weft_store_joining *joining; /* NULL: it does not join, or has joined */
+	int rc;                             /* the answer, when it is undone */
 	struct weft_err err;
 };
 
-/* --- may it come? ----------------------------------------------------------------------------- */
+/* --- checks ----------------------------------------------------------------------------------- */
 
 static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_config *subsys,
 			    struct weft_err *err)
@@ -91,7 +91,7 @@ static void storage_closed(struct weft_offload *offload, int rc)
 	subsys_add_free(adding);
 }
 
-/* But for the storage that it has not handed on. */
+/* Storage that the target did not get is still open. */
 static void on_add_undone(void *arg)
 {
 	struct subsys_add *adding = arg;

@@ -1,4 +1,5 @@
-/* unix_listen.c - a listening Unix socket at a path that another, a dead one or a plain file may hold.
+/* unix_listen.c - listen on a Unix socket at a path where a living process, a dead one's socket or
+ * a plain file may be.
  *
  *   folder ─▶ socket, mode 0600 ─▶ bind ──────────────────────────▶ listen
  *                                   └ in use ─▶ does anyone answer? ─▶ refuse
@@ -54,8 +55,8 @@ static int make_folder_of(const char *path, struct weft_err *err)
 	return 0;
 }
 
-/* A connection to a process that died is hung up on without a word: the kernel takes a moment to
- * tear down an io_uring and lets go of its listeners only then. */
+/* A dead process's connection is closed without a byte: the kernel takes a moment to tear down an
+ * io_uring, and closes its listeners only then. */
 static bool is_hung_up(int fd)
 {
 	struct pollfd pollfd = { .fd = fd };
@@ -106,8 +107,8 @@ static int bind_or_replace(int fd, const struct weft_chased *at, const struct so
 	return bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0 ? -errno : 0;
 }
 
-/* bind() may have been given a path, and root or this user may have changed it since it was chased.
- * A socket that is elsewhere is not removed: it is not known what else is there. */
+/* bind() may have been given a path, which root or this user may have changed since it was chased.
+ * A socket that was bound elsewhere is not removed: it is not known what else is there. */
 static int check_bound(const struct weft_chased *at, const struct sockaddr_un *addr,
 		       struct weft_err *err)
 {
@@ -151,7 +152,7 @@ int weft_unix_listen(const char *path, bool make_dir, struct weft_err *err)
 	if (rc < 0)
 		return weft_fail(err, rc, "control socket %s: %s", path, strerror(-rc));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* The name that bind() makes gets the mode of the socket. */
+	/* The file that bind() creates gets the mode of the socket. */
 	if (fd < 0 || fchmod(fd, 0600) < 0)
 		return weft_fail(err, -errno, "control socket: %s", strerror(errno));
 	rc = bind_at(fd, &at, err);

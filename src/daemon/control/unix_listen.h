@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* The descriptor, non-blocking, or -errno; weft_control_socket_open() says the rest. */
+/* The descriptor, non-blocking, or -errno; see weft_control_socket_open(). */
 int weft_unix_listen(const char *path, bool make_dir, struct weft_err *err);
 /* Whatever socket is there. */
 void weft_unix_remove(const char *path);

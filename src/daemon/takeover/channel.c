@@ -19,11 +19,11 @@
 
 enum {
 	MAGIC = 0x74666577,  /* "weft" */
-	DOC_MAX = 256 << 20, /* what a frame may make us allocate */
+	DOC_MAX = 256 << 20, /* the most that a frame makes us allocate */
 	BYTES_MAX = 1 << 30,
 	FDS_MAX = 1 << 20,
 	SEND_MS = 5000,  /* for a frame */
-	FAILED_MS = 100, /* … to one that may have stopped to read, and is as good as gone */
+	FAILED_MS = 100, /* … to a process that may have stopped reading */
 };
 
 struct frame_header {
@@ -42,7 +42,7 @@ void weft_frame_free(struct weft_frame *frame)
 	*frame = (struct weft_frame){ 0 };
 }
 
-/* --- meeting ---------------------------------------------------------------------------------- */
+/* --- connect ---------------------------------------------------------------------------------- */
 
 /* An abstract name that the kernel chooses: there is no file to leave behind or to guard. */
 int weft_channel_listen(char name[WEFT_CHANNEL_NAME_MAX])
@@ -155,7 +155,7 @@ int weft_channel_send_step(int fd, const char *step)
 	return rc;
 }
 
-/* The other side may be gone: then there is nobody to tell. */
+/* Ignores errors: the other side may be gone. */
 void weft_channel_send_failed(int fd, const char *why)
 {
 	struct weft_frame frame = { .doc = json_pack("{s:s, s:s}", "step", "failed", "why", why) };

@@ -1,4 +1,5 @@
-/* channel.h - two processes of one user hand things over: frames over a private socket.
+/* channel.h - the channel of a takeover: frames over a private socket between two processes of one
+ * user.
  *
  *   a frame:  lengths │ document (JSON) │ bytes │ descriptors
  *
@@ -21,12 +22,12 @@ struct weft_frame {
 	struct weft_items fds; /* int */
 };
 
-/* Descriptors that are still in it are closed. */
+/* Closes descriptors that are still in it. */
 void weft_frame_free(struct weft_frame *frame);
 
-/* The descriptor of a socket under a name that only this machine knows, or -errno. */
+/* Listens under a name that the kernel chooses: the descriptor, or -errno. */
 int weft_channel_listen(char name[WEFT_CHANNEL_NAME_MAX]);
-/* The other side must be of this process's user, or of root; @pid is its. */
+/* The other side must belong to this process's user, or to root; @pid is its pid. */
 int weft_channel_accept(int listener, pid_t *pid, struct weft_err *err);
 int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err);
 
@@ -34,8 +35,8 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err);
 int weft_channel_send(int fd, const struct weft_frame *frame);
 int weft_channel_send_step(int fd, const char *step);
 void weft_channel_send_failed(int fd, const char *why);
-/* A frame for @step; -errno and the sentence set when it is another one or none comes. One that the
- * other side could send counts, however late it is looked for; after a limit that passed, the other
+/* Receives a frame for @step; -errno and the sentence set if another one comes, or none. A frame
+ * that the other side could send in time counts, however late it is read; after the limit the other
  * side can send nothing more. */
 int weft_channel_recv(int fd, const char *step, unsigned limit_ms, struct weft_frame *frame,
 		      struct weft_err *err);

@@ -1,8 +1,7 @@
-/* channel_io.c - bytes and descriptors through a socket, all of them or none in time.
+/* channel_io.c - send or receive all bytes and descriptors before a deadline.
  *
- * The other side may send a byte at a time, or read one: what counts is when the last one went. So
- * no call on the socket blocks; what is waited for is that it can do something, until the end of
- * the time for the whole. */
+ * The deadline is for the whole message, so a peer that sends one byte at a time does not extend
+ * it. The socket never blocks: poll() waits for it. */
 #include "daemon/takeover/channel_io.h"
 
 #include <errno.h>
@@ -41,8 +40,8 @@ static int poll_until(int fd, short events, uint64_t deadline_ns)
 	return n > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* Whether what the other side sent was in time is for the kernel to say, not for two clocks: from
- * here on it can send nothing, and what it has sent is here to be read. */
+/* The kernel decides whether a message came in time, not two clocks: after this the other side can
+ * send nothing, and all that it has sent can be read. */
 static int shut_receive(int fd)
 {
 	return shutdown(fd, SHUT_RD) < 0 ? -errno : 0;
@@ -56,7 +55,7 @@ static int wait_ready(bool send, int fd, uint64_t deadline_ns, bool *late)
 	return *late && !send ? shut_receive(fd) : rc;
 }
 
-/* What sendmsg() or recvmsg() has to say, as soon as it does not say "later". */
+/* sendmsg() or recvmsg(), after poll() where it would block. */
 static ssize_t transfer(bool send, int fd, struct msghdr *msg, uint64_t deadline_ns)
 {
 	bool late;
@@ -117,7 +116,7 @@ static unsigned fds_per_message(unsigned left)
 	return left < FDS_AT_ONCE ? left : FDS_AT_ONCE;
 }
 
-/* Descriptors do not travel alone: a byte goes with them. */
+/* One byte goes with the descriptors: they cannot be sent alone. */
 static ssize_t transfer_fds(bool send, int fd, union fds_control *control, unsigned count,
 			    struct msghdr *msg, uint64_t deadline_ns)
 {
@@ -154,7 +153,7 @@ int channel_send_fds(int fd, const int *fds, unsigned count, uint64_t deadline_n
 	return rc;
 }
 
-/* Takes what came of them, @most at most, also when it is not what was promised. */
+/* Copies the descriptors that came, at most @most, also if the sender announced another number. */
 static unsigned copy_fds(struct msghdr *msg, int *fds, unsigned most)
 {
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(msg);
@@ -180,7 +179,7 @@ static int recv_some_fds(int fd, struct weft_items *items, unsigned want, uint64
 		return (int)n;
 	got = copy_fds(&msg, (int *)items->at + items->count, want);
 	items->count += got;
-	/* Too few: this process may not have more open, or something is wrong with the sender. */
+	/* Too few: this process has too many open, or the sender is wrong. */
 	return got == want ? 0 : -EMFILE;
 }
 

@@ -31,8 +31,8 @@
 enum {
 	CONNECT_MS = 10000, /* from the call to the connection */
 	PREPARE_MS = 60000, /* opening namespaces may take long; hosts are served meanwhile */
-	FREEZE_MS = 2000, /* somebody who does not come to rest stops the takeover, not its peers */
-	FRAME_MS = 1000,  /* for a frame that has begun */
+	FREEZE_MS = 2000,   /* after this the takeover fails, and hosts are served again */
+	FRAME_MS = 1000,    /* for the rest of a frame that has begun */
 	READY_MS = 5000,
 };
 
@@ -42,16 +42,16 @@ struct weft_takeover_export {
 	struct weft_op op;
 	struct weft_timer timeout;
 	struct weft_successor successor;
-	uint32_t format; /* the newest that both know */
+	uint32_t format; /* the newest that both processes know */
 	bool waiting;    /* @op is under way */
 	bool accepted, freezing, stop, ended;
-	bool pidfile_is_theirs; /* our pid file is the other process's, too */
+	bool pidfile_is_theirs; /* the successor has the same pid file as we */
 	uint64_t since_ns;
 };
 
 static const char stop_reason[] = "this target is told to stop";
 
-/* --- the end of a takeover that was none ------------------------------------------------------ */
+/* --- a takeover that fails -------------------------------------------------------------------- */
 
 static void abort_export(struct weft_takeover_export *export, const char *why)
 {
@@ -82,7 +82,7 @@ static void poll_channel(struct weft_takeover_export *export,
 	weft_sock_poll(&export->sock, &export->op);
 }
 
-/* NULL: it has ended meanwhile, and is gone now. */
+/* NULL: the takeover has ended meanwhile, and was freed now. */
 static struct weft_takeover_export *poll_done(struct weft_op *op)
 {
 	struct weft_takeover_export *export = container_of(op, struct weft_takeover_export, op);
@@ -112,7 +112,7 @@ static void on_timeout(struct weft_timer *timer)
 		     "the other process takes too long");
 }
 
-/* --- standing still --------------------------------------------------------------------------- */
+/* --- freeze and export ------------------------------------------------------------------------ */
 
 static uint64_t now_ns(void)
 {
@@ -141,8 +141,8 @@ static int send_state(struct weft_takeover_export *export)
 	return rc;
 }
 
-/* Before "go": from then on the other process writes its pid into that file. An older weft does not
- * say which file it has; then our file is removed, and it makes a new one. */
+/* Before "go": after it the successor writes its pid into that file. An older weft does not say
+ * which file it has; then our file is removed, and it creates a new one. */
 static bool is_our_pidfile(const struct weft_takeover_export *export, const json_t *ready)
 {
 	const char *theirs = json_string_value(json_object_get(ready, "pidfile"));
@@ -170,7 +170,7 @@ static int export_state(struct weft_takeover_export *export, struct weft_err *er
 	return rc < 0 ? weft_fail(err, rc, "the other process went away") : 0;
 }
 
-/* The service manager hears of it while we are still the one it listens to. */
+/* The service manager is told while it still listens to us. */
 static void exit_after_export(struct weft_takeover_export *export)
 {
 	char state[32];
@@ -199,7 +199,7 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 	abort_export(export, err.text);
 }
 
-/* --- the other process says that it is prepared, or that it is not ---------------------------- */
+/* --- the successor has prepared, or has failed ------------------------------------------------ */
 
 static void on_freeze_frame(struct weft_op *op, int res)
 {
@@ -229,7 +229,7 @@ static int accept_channel(struct weft_takeover_export *export, struct weft_err *
 		return fd;
 	weft_successor_open(&export->successor, pid);
 	weft_sock_close(&export->sock);
-	/* It blocks, and so is only polled by the reactor. */
+	/* It blocks, so the reactor only polls it. */
 	rc = weft_sock_open(export->daemon->control_reactor, &export->sock, fd);
 	assert(!rc); /* epoll watches any socket */
 	export->accepted = true;
@@ -247,7 +247,7 @@ static void on_connected(struct weft_op *op, int res)
 		return;
 	d = export->daemon;
 	rc = accept_channel(export, &err);
-	if (rc == -EPERM) { /* of another user: the one that called may still come */
+	if (rc == -EPERM) { /* another user's process: the successor may still connect */
 		weft_warn("%s", err.text);
 		poll_channel(export, on_connected);
 		return;
@@ -272,7 +272,7 @@ static void on_connected(struct weft_op *op, int res)
 	poll_channel(export, on_freeze_frame);
 }
 
-/* --- the call --------------------------------------------------------------------------------- */
+/* --- the call of the successor ---------------------------------------------------------------- */
 
 static void count_rdma(void *arg, const struct weft_queue_info *info)
 {
@@ -324,7 +324,7 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 		free(export);
 		return weft_fail(err, rc, "a socket for the takeover: %s", strerror(-rc));
 	}
-	if (d->export) /* nobody came; who does makes calls wait */
+	if (d->export) /* no successor has connected; while one has, calls wait */
 		abort_export(d->export, "another process calls");
 	export->daemon = d;
 	export->format = format < WEFT_TAKEOVER_FORMAT ? format : WEFT_TAKEOVER_FORMAT;

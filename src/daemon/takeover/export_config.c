@@ -1,5 +1,5 @@
-/* export_config.c - what this target serves, and the storage of it, for the one that takes its
- * place. */
+/* export_config.c - build the "prepare" frame: subsystems, allowed hosts, namespaces, and the
+ * descriptors of their storage. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct config_walk {
 	bool failed;
 };
 
-/* One more, zeroed; NULL: out of memory. */
+/* Appends a zeroed item; NULL: out of memory. */
 static void *append_item(struct config_walk *w, struct weft_items *items, size_t size)
 {
 	char *at = realloc(items->at, (items->count + 1) * size);

@@ -1,4 +1,5 @@
-/* frame_decode.c - from a frame to what it tells; nothing in it is believed before it was checked. */
+/* frame_decode.c - a received frame becomes structs. Every value is checked first: the sender may
+ * be another version. */
 #include "daemon/takeover/frames.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static int decode_frame(struct weft_frame *frame, const struct weft_schema *map,
 	return weft_decode(&doc, map, out, err);
 }
 
-/* Descriptors and bytes come in the order of what they belong to. */
+/* Descriptors and bytes are in the order of the objects that they belong to. */
 struct cursor {
 	struct weft_frame *frame;
 	unsigned fds;
@@ -40,7 +41,7 @@ static int next_fd(struct cursor *cursor, int *fd, struct weft_err *err)
 	return 0;
 }
 
-/* NULL and the sentence set: there are fewer. */
+/* NULL and the sentence set: the frame has fewer. */
 static void *next_bytes(struct cursor *cursor, size_t count, struct weft_err *err)
 {
 	void *bytes = NULL;

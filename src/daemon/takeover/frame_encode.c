@@ -1,4 +1,4 @@
-/* frame_encode.c - from what is to be told to a frame, by the tables that read it. */
+/* frame_encode.c - structs become a frame, by the schemas that decode it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,8 @@ static json_t *encode_value(const struct weft_schema_field *field, const void *a
 	return json_string(at);
 }
 
-/* A field that an older version does not know, where it says nothing: that version reads the rest. */
+/* A field that an older version does not know is left out if it is empty, so that that version can
+ * read the rest. */
 static bool is_left_out(const struct weft_schema_field *field, const void *at)
 {
 	const struct weft_items *items = at;

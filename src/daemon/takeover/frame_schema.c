@@ -1,3 +1,5 @@
+/* frame_schema.c - the schemas of the "prepare" and "state" documents; one schema encodes and
+ * decodes. */
 #include "daemon/takeover/frame_schema.h"
 
 #include <errno.h>
@@ -42,7 +44,7 @@ int weft_decode_hex_bytes(struct weft_decoder *d, const struct weft_schema_field
 	return 0;
 }
 
-/* --- tables ----------------------------------------------------------------------------------- */
+/* --- schemas ---------------------------------------------------------------------------------- */
 
 #define U32(name, type, member)                                                            \
 	{                                                                                  \

@@ -1,5 +1,5 @@
-/* frame_schema.h - the documents of frames.h, key by key: read and written by the same
- * tables. */
+/* frame_schema.h - the keys of the "prepare" and "state" documents; one schema encodes and
+ * decodes. */
 #ifndef WEFT_DAEMON_TAKEOVER_FRAME_SCHEMA_H
 #define WEFT_DAEMON_TAKEOVER_FRAME_SCHEMA_H
 
@@ -7,8 +7,8 @@
 
 extern const struct weft_schema weft_running_config_schema, weft_takeover_state_schema;
 
-/* What hosts chose is bytes, and so in hexadecimal: a name, char[max + 1], and any bytes, up to max
- * of them, as struct weft_items. */
+/* Values that hosts chose may be any bytes, and so are hexadecimal: a name, char[max + 1], and up
+ * to max bytes as struct weft_items. */
 weft_decode_fn weft_decode_hex_name, weft_decode_hex_bytes;
 
 #endif

@@ -1,8 +1,8 @@
-/* frames.h - what the old process sends to its successor.
+/* frames.h - what the old process of a takeover sends to its successor.
  *
  * "prepare": subsystems, namespaces and the descriptors of their storage; the old process serves
- * meanwhile. "state": listeners, controllers, queues, stores; the old process is frozen. Each
- * frame has a format number; a reader refuses a number that it does not know.
+ * meanwhile. "state": listeners, controllers, queues, stores; the old process is frozen. Each frame
+ * has a format number; a reader refuses a number that it does not know.
  *
  *   format 1   the first
  *          2   "prepare" says which hosts may connect; it is left out for a reader of format 1 */
@@ -14,7 +14,7 @@
 #include "target/takeover/takeover.h"
 
 #define WEFT_TAKEOVER_FORMAT        2
-#define WEFT_TAKEOVER_FORMAT_ACCESS 2 /* from this one on, "prepare" tells who may connect */
+#define WEFT_TAKEOVER_FORMAT_ACCESS 2 /* from this one on, "prepare" says which hosts may connect */
 
 struct weft_running_ns {
 	uint32_t nsid, block, ana_group;
@@ -28,7 +28,7 @@ struct weft_running_subsys {
 	char nqn[WEFT_NQN_MAX + 1], serial[21], model[41];
 	char state[WEFT_STATE_MAX + 1]; /* SPEC of its store; "": in memory */
 	uint32_t node, nodes;           /* of a cluster; 0: it is served by this target alone */
-	uint32_t access;                /* WEFT_ALLOWED_ANY or _LISTED; 0: it does not say */
+	uint32_t access;                /* WEFT_ALLOWED_ANY or _LISTED; 0: not in the frame */
 	struct weft_items hosts;        /* char[WEFT_NQN_MAX + 1] */
 	struct weft_items namespaces;   /* struct weft_running_ns */
 };
@@ -42,17 +42,17 @@ struct weft_running_config {
 struct weft_takeover_state {
 	uint32_t format;   /* of the frame */
 	uint64_t since_ns; /* CLOCK_MONOTONIC: when hosts began to wait … */
-	uint64_t still_ns; /* … and when all that was under way had ended */
+	uint64_t still_ns; /* … and when the target was frozen */
 	int control;       /* the control socket */
 	struct weft_target_state target;
 };
 
-/* To be freed with weft_frame_free_borrowed(): the descriptors in it are borrowed. */
+/* Free it with weft_frame_free_borrowed(): the descriptors in it are borrowed. */
 int weft_running_config_encode(const struct weft_running_config *running, struct weft_frame *frame);
 int weft_takeover_state_encode(const struct weft_takeover_state *state, struct weft_frame *frame);
 void weft_frame_free_borrowed(struct weft_frame *frame);
 
-/* Descriptors move from the frame into what is read. On -errno what was read is freed. */
+/* Moves descriptors from the frame into the struct. On -errno the struct is freed. */
 int weft_running_config_decode(struct weft_frame *frame, struct weft_running_config *running,
 			       struct weft_err *err);
 int weft_takeover_state_decode(struct weft_frame *frame, struct weft_takeover_state *state,

@@ -1,3 +1,4 @@
+/* hex.c - bytes as hexadecimal text. */
 #include "daemon/takeover/hex.h"
 
 #include <errno.h>

@@ -21,9 +21,9 @@
 #include "daemon/internal.h"
 
 enum {
-	CALL_MS = 10000, /* one that is stopped, or hangs, cannot be taken over */
+	CALL_MS = 10000, /* an old process that is stopped, or hangs, cannot be taken over */
 	PREPARE_MS = 10000,
-	STATE_MS = 10000, /* commands under way have to end first */
+	STATE_MS = 10000, /* its commands under way have to end first */
 	GO_MS = 10000,
 };
 
@@ -31,8 +31,8 @@ struct weft_takeover_import {
 	struct weft_daemon *daemon;
 	int fd;
 	pid_t pid;
-	struct weft_running_config running; /* what it served */
-	struct weft_frame frame; /* that @state came in; nobody should wait for it to be freed */
+	struct weft_running_config running; /* what the old process served */
+	struct weft_frame frame;            /* @state came in it; freed after hosts are served */
 	struct weft_takeover_state state;
 };
 
@@ -44,7 +44,7 @@ static void fail_import(struct weft_takeover_import *import, const char *why)
 	_exit(1);
 }
 
-/* --- serving ---------------------------------------------------------------------------------- */
+/* --- serve ------------------------------------------------------------------------------------ */
 
 static double ms_since(uint64_t ns)
 {
@@ -79,9 +79,9 @@ static void start_serving(struct weft_takeover_import *import)
 	weft_takeover_retry_listeners(d);
 }
 
-/* --- building --------------------------------------------------------------------------------- */
+/* --- build the target ------------------------------------------------------------------------- */
 
-/* With our pid file: the other process leaves it to us if it has the same one. */
+/* With our pid file: the old process leaves the file to us if it has the same one. */
 static int send_ready(const struct weft_takeover_import *import)
 {
 	const char *path = import->daemon->options->pidfile;
@@ -109,7 +109,7 @@ static int wait_for_go(struct weft_takeover_import *import, struct weft_err *err
 	return rc;
 }
 
-/* What is listened on came from the other process, who may connect from our configuration. */
+/* The listeners are the old process's, the allowed hosts are those of our configuration. */
 static int check_exposure(struct weft_daemon *d, struct weft_err *err)
 {
 	void *first = json_object_iter(d->open_by_default);
@@ -155,7 +155,7 @@ static int request_state(struct weft_takeover_import *import, struct weft_err *e
 	return rc < 0 ? rc : weft_takeover_state_decode(&import->frame, &import->state, err);
 }
 
-/* --- preparing -------------------------------------------------------------------------------- */
+/* --- prepare ---------------------------------------------------------------------------------- */
 
 static int call_takeover(struct weft_takeover_import *import, struct weft_err *err)
 {

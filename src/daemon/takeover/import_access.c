@@ -12,7 +12,7 @@
 
 enum { NAMES_MAX = 4 };
 
-/* Hosts that one list has and the other has not: how many, and the names of the first. */
+/* Hosts that are on one list and not on the other: how many, and the names of the first. */
 struct hosts {
 	unsigned count;
 	char names[NAMES_MAX * (WEFT_NQN_MAX + 2) + 32];
@@ -54,7 +54,7 @@ static struct hosts hosts_missing(const struct weft_items *list, const struct we
 	return missing;
 }
 
-/* --- sentences; true: somebody may connect who could not, or the other way round --------------- */
+/* --- sentences; true: a host may connect that could not, or the other way round --------------- */
 
 static bool log_list_change(const struct weft_running_subsys *was,
 			    const struct weft_subsys_config *is)

@@ -52,7 +52,7 @@ static int check_backend(const struct weft_ns_config *config, const struct weft_
 	return 0;
 }
 
-/* They are of no concern to hosts, and so are those of the new process. true: they change. */
+/* Filters do not concern hosts, so the new process's are used. true: they change. */
 static bool take_filters(struct weft_spec *spec, const struct weft_spec *mine)
 {
 	bool same = !strcmp(spec->delay, mine->delay) && !strcmp(spec->error, mine->error);
@@ -94,7 +94,7 @@ static int adopt_ns(struct weft_ns_config *config, const struct weft_running_sub
 
 /* --- one subsystem ---------------------------------------------------------------------------- */
 
-/* Ids that are not given count up from the lowest free one, as weft_ns_add() has it. */
+/* Namespaces without an id count up from the lowest free one, as weft_ns_add() does. */
 static void number_namespaces(struct weft_subsys_config *config)
 {
 	struct weft_ns_config *ns = config->namespaces.at;
@@ -146,7 +146,7 @@ static int adopt_namespaces(struct weft_subsys_config *config, struct weft_runni
 	return rc;
 }
 
-/* Where its state is, and who it is among those that share it. */
+/* The state file, the node and the number of nodes must be the same. */
 static int check_state(const struct weft_subsys_config *config, const struct weft_running_subsys *s,
 		       struct weft_err *err)
 {
@@ -184,7 +184,7 @@ static int adopt_subsys(struct weft_subsys_config *config, struct weft_running_s
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* Hosts were told these; a queue may be as deep, and there may be as many. */
+/* Hosts were told these limits: queues may be as deep, and there may be as many. */
 static int check_limits(const struct weft_config *config, const struct weft_running_config *running,
 			struct weft_err *err)
 {

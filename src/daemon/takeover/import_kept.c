@@ -42,7 +42,7 @@ static void warn_kept_sizes(json_t *warnings, const char *source,
 		warn_kept_size(warnings, source, subsys->nqn, &ns[i]);
 }
 
-/* --- filters, which are as configured --------------------------------------------------------- */
+/* --- filters, which are applied --------------------------------------------------------------- */
 
 static void tell_filters(const struct weft_subsys_config *subsys)
 {
@@ -68,7 +68,7 @@ static bool has_rule(const struct weft_items *rules, const struct weft_ana_rule 
 	return false;
 }
 
-/* In whatever order: no list has two for the same. */
+/* In any order: no list has two rules for the same group, port and host. */
 static bool are_same_rules(const struct weft_items *a, const struct weft_items *b)
 {
 	const struct weft_ana_rule *rule = a->at;
@@ -93,7 +93,7 @@ static void warn_kept_rules(json_t *warnings, const char *source,
 			subsys->nqn, source));
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* --- the configuration ------------------------------------------------------------------------ */
 
 void weft_takeover_warn_kept(struct weft_daemon *d, const struct weft_target_state *state)
 {

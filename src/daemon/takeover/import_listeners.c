@@ -1,8 +1,8 @@
-/* import_listeners.c - listeners of a takeover. Running ones are adopted; configured ones that
- * do not run are opened.
+/* import_listeners.c - listeners of a takeover. Running ones are adopted; configured ones that do
+ * not run are opened.
  *
  *   before "go"   a listener that cannot be opened fails the takeover
- *   after "go"    RDMA listeners cannot be adopted: opening is retried until the old process has exited
+ *   after "go"    RDMA listeners cannot be adopted: opening is retried until the old process exits
  *
  * An adopted listener keeps its port id: hosts and ANA rules use it. */
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { RETRY_MS = 50, TRIES = 100 };
 
-/* --- which is which --------------------------------------------------------------------------- */
+/* --- match configured and running listeners --------------------------------------------------- */
 
 static in_port_t *port_of(struct sockaddr_storage *addr)
 {
@@ -25,7 +25,7 @@ static in_port_t *port_of(struct sockaddr_storage *addr)
 					    &((struct sockaddr_in6 *)addr)->sin6_port;
 }
 
-/* Port 0 is some port, and has become one. */
+/* A configured port 0 matches any port. */
 static bool is_same_listener(struct weft_uri there, const struct weft_uri *uri)
 {
 	struct sockaddr_storage addr = uri->addr;
@@ -37,8 +37,8 @@ static bool is_same_listener(struct weft_uri there, const struct weft_uri *uri)
 
 enum { NOT_CONFIGURED = -1 };
 
-/* The first that runs at the address of @uri, number @index of the configuration, and is no
- * other's. */
+/* The first running listener at the address of @uri, number @index of the configuration, that no
+ * other one matches. */
 static void match_running(int *configured, const struct weft_target_state *state,
 			  const struct weft_uri *uri, int index)
 {
@@ -55,8 +55,8 @@ static void match_running(int *configured, const struct weft_target_state *state
 	}
 }
 
-/* By running listener: its number in the configuration, or NOT_CONFIGURED. Those whose port is
- * given come first: what they leave may be a port 0. NULL: out of memory. */
+/* By running listener: its number in the configuration, or NOT_CONFIGURED. Configured listeners
+ * with a port are matched first, those with port 0 get the rest. NULL: out of memory. */
 static int *match_listeners(const struct weft_config *config, const struct weft_target_state *state)
 {
 	int *configured = malloc((state->listeners.count + 1) * sizeof(*configured));
@@ -104,7 +104,7 @@ static bool portid_is_configured(const struct weft_config *config, const struct 
 	return false;
 }
 
-/* A port id that was given must be free; any other becomes one that is. */
+/* A configured port id must be free; without one a free id is chosen. */
 static int choose_portid(const struct weft_config *config, const struct weft_target_state *state,
 			 struct weft_uri *uri, struct weft_err *err)
 {
@@ -169,7 +169,7 @@ int weft_takeover_open_listeners(struct weft_daemon *d, const struct weft_target
 	return rc;
 }
 
-/* --- those that stay, and are configured in another way --------------------------------------- */
+/* --- adopted listeners whose configuration differs -------------------------------------------- */
 
 static void warn_kept_portid(json_t *warnings, const char *source, const struct weft_uri *uri,
 			     const struct weft_listener_state *running)
@@ -208,7 +208,7 @@ void weft_takeover_warn_listeners(json_t *warnings, const char *source,
 	}
 }
 
-/* --- after it --------------------------------------------------------------------------------- */
+/* --- after "go" ------------------------------------------------------------------------------- */
 
 static bool is_listening(struct weft_daemon *d, const struct weft_uri *uri)
 {

@@ -1,4 +1,4 @@
-/* successor.h - the process that is to take our place, as long as it is not sure that it does. */
+/* successor.h - the successor: the process that is to take our place, until "go" is sent. */
 #ifndef WEFT_DAEMON_TAKEOVER_SUCCESSOR_H
 #define WEFT_DAEMON_TAKEOVER_SUCCESSOR_H
 
@@ -6,11 +6,12 @@
 
 struct weft_successor {
 	pid_t pid;
-	int fd; /* that means this process and no later one; -1: it is gone */
+	int fd; /* pidfd; -1: the process is gone */
 };
 
 void weft_successor_open(struct weft_successor *successor, pid_t pid);
-/* It was told through @channel that it is not wanted. Blocks, until it has hung up or is killed. */
+/* The successor was told through @channel that the takeover has failed. Blocks until it has closed
+ * the channel, or kills it. */
 void weft_successor_release(struct weft_successor *successor, int channel);
 
 #endif

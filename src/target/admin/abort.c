@@ -1,8 +1,8 @@
-/* abort.c - Abort: what waits for the host, for a buffer, for an event or for its turn can be
- * aborted; what storage has begun ends by itself, and what is done in pieces ends after the one
- * that storage has. The Abort does not wait for that.
+/* abort.c - Abort: a command that waits for its host, a buffer, an event or its turn can be
+ * aborted. A command that storage has begun is not; one that is done in pieces ends after the piece
+ * that storage has, and Abort does not wait for that.
  *
- *   control: which queue? ─▶ that queue's reactor: which request?
+ *   control reactor: which queue? ─▶ that queue's reactor: which request?
  *       ─▶ the Abort's own reactor: reply */
 #include "target/admin/admin.h"
 #include "target/io/io.h"

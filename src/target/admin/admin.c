@@ -1,4 +1,4 @@
-/* admin.c - admin commands: the table, the small ones. All on the control reactor. */
+/* admin.c - admin commands: the table, and the short ones. All run on the control reactor. */
 #include <string.h>
 
 #include "target/admin/admin.h"

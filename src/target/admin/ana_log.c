@@ -1,11 +1,11 @@
-/* ana_log.c - log page 0Ch: the groups that have namespaces, and what this controller shows of
- * them.
+/* ana_log.c - the ANA log page (0Ch): the groups that have namespaces, and the state that this
+ * controller shows of each.
  *
  *   header: change count, number of groups
  *   group: id, number of namespaces, change count, state ─▶ ids of its namespaces, ascending
  *
- * The change count moves with everything that the page says: a host that reads it in pieces and
- * finds the same count before and after has read one page. */
+ * The change count grows with every change of the page: a host that reads it in pieces and finds
+ * the same count before and after has read one page. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static struct group_counts count_groups(struct weft_subsys *s)
 	return all;
 }
 
-/* Each behind those of its group that came before it; @lists by group - 1. */
+/* Puts each nsid behind the others of its group; @lists by group - 1. */
 static void put_nsids(struct weft_subsys *s, char *lists[WEFT_ANA_GROUP_MAX])
 {
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
@@ -47,7 +47,7 @@ static void put_nsids(struct weft_subsys *s, char *lists[WEFT_ANA_GROUP_MAX])
 	}
 }
 
-/* Returns the place of its namespaces, where nothing may be aligned. */
+/* Returns where its nsids go, which may be unaligned. */
 static char *put_group(char *at, const struct tgt_ctrl *ctrl, uint32_t group, uint32_t members)
 {
 	struct nvme_ana_group_desc desc = {

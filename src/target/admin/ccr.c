@@ -1,16 +1,18 @@
-/* ccr.c - Cross-Controller Reset: a host ends a controller that it lost, over one that it has.
+/* ccr.c - Cross-Controller Reset (CCR): a host ends a controller that it has lost, through one that
+ * it still has.
  *
- *   command ─▶ its queues are closed ─▶ nothing of it is left with storage ─▶ answered: over (IRS)
- *                                  └─ takes too long ─▶ answered: in progress, an entry in the log
- *                                                          ─▶ over: told by an event
+ *   command ─▶ close the controller's queues ─▶ drain wait: storage has none of its commands
+ *       ├─ in time ─▶ answered: done (IRS)
+ *       └─ takes too long ─▶ answered: in progress, a log entry ─▶ done: reported by an event
  *
- * A controller is named by its number and its instance, CIU and CIRN. What is named and not there
- * is over already: a number is not given to another one, nor is it ready again after a reset,
- * before storage has nothing of the time before. A host may end its own controllers only. One of
- * another member of a cluster is ended by that member (cluster/remote_ccr.c).
+ * A controller is named by its number and its instance, CIU and CIRN. An instance that does not
+ * exist is done already: a number is not given to another controller, and a controller is not ready
+ * again after a reset, before storage has none of the old commands. A host may end its own
+ * controllers only. A controller of another member of a cluster is ended by that member
+ * (cluster/remote_ccr.c).
  *
- * Invariant: ctrl->ccrs has what @ctrl was asked for and has not answered, and what the log
- * tells. */
+ * Invariant: ctrl->ccrs has the resets that @ctrl was asked for and has not answered, and those
+ * that the log shows. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +39,7 @@ static void free_ccr(struct ccr *ccr)
 	free(ccr);
 }
 
-/* --- the way of one --------------------------------------------------------------------------- */
+/* --- a reset, from its start to its end ------------------------------------------------------- */
 
 static void ccr_reply(struct ccr *ccr, uint16_t sc, bool over)
 {
@@ -46,7 +48,7 @@ static void ccr_reply(struct ccr *ccr, uint16_t sc, bool over)
 	ccr->req = NULL;
 }
 
-/* An entry of the log from now on, if it has been told that it may take longer. */
+/* Becomes an entry of the log if the host was told that it takes longer. */
 static void ccr_finish(struct ccr *ccr, uint16_t sc)
 {
 	ccr->status = sc ? NVME_CCR_FAILED : NVME_CCR_SUCCESS;
@@ -72,7 +74,7 @@ static struct ccr *ccr_new(struct weft_req *req)
 	return ccr;
 }
 
-/* --- a controller of ours --------------------------------------------------------------------- */
+/* --- of a controller of ours ------------------------------------------------------------------ */
 
 static bool is_of_impacted(const struct tgt_drain_wait *over, const struct tgt_queue *queue)
 {
@@ -92,7 +94,7 @@ static void ccr_drained(struct tgt_drain_wait *over, bool all)
 	tgt_drain_wait_start(over, 0);
 }
 
-/* 0: it is begun, and answered later. */
+/* 0: the reset has begun, and is answered later. */
 static uint16_t ccr_start_local(struct weft_req *req, struct tgt_ctrl *impacted)
 {
 	struct ccr *ccr = ccr_new(req);
@@ -110,7 +112,7 @@ static uint16_t ccr_start_local(struct weft_req *req, struct tgt_ctrl *impacted)
 	return 0;
 }
 
-/* --- of another member's ---------------------------------------------------------------------- */
+/* --- of another member's controller ----------------------------------------------------------- */
 
 static void remote_ccr_done(struct tgt_remote_ccr *reset, int rc)
 {
@@ -165,14 +167,14 @@ static uint16_t check_ccr_limits(const struct tgt_ctrl *asked, uint16_t icid)
 	return all >= TGT_CCR_ENTRIES_MAX ? SC_COMMAND(CCR_LOG_FULL) : 0;
 }
 
-/* 0: it is answered, or will be. */
+/* 0: @req was answered, or will be. */
 static uint16_t ccr_start(struct weft_req *req)
 {
 	const struct nvme_ccr_cmd *cmd = &req->cmd.ccr;
 	struct tgt_ctrl *asked = tgt_queue(req)->ctrl, *impacted;
 	uint16_t icid = le16_to_cpu(cmd->icid), sc;
 
-	/* Of what no member of ours could have made we cannot say that it is over. */
+	/* For an id that no member gives, we cannot say that it is done. */
 	if (icid == asked->cntlid || (!cntlid_is_local(asked->subsys, icid) &&
 				      !tgt_cluster_node_of_cntlid(asked->subsys, icid)))
 		return SC_GENERIC(INVALID_FIELD) | SC_DNR;
@@ -198,7 +200,7 @@ void tgt_ccr(struct weft_req *req)
 		tgt_control_reply(req, sc);
 }
 
-/* --- the end of the one that was asked -------------------------------------------------------- */
+/* --- the end of the controller that was asked ------------------------------------------------- */
 
 void tgt_ccr_abort_requests(struct tgt_ctrl *ctrl)
 {

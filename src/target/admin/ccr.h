@@ -1,4 +1,4 @@
-/* ccr.h - a Cross-Controller Reset that is under way, or that the log tells of. */
+/* ccr.h - a Cross-Controller Reset that is under way, or that the log shows. */
 #ifndef WEFT_TARGET_ADMIN_CCR_H
 #define WEFT_TARGET_ADMIN_CCR_H
 
@@ -8,9 +8,9 @@ struct ccr {
 	struct weft_list link; /* asked->ccrs */
 	struct tgt_ctrl *asked;
 	const struct tgt_ctrl *impacted; /* NULL: it is another member's */
-	struct tgt_drain_wait drain;     /* of ours … */
+	struct tgt_drain_wait drain;     /* of a controller of ours … */
 	struct tgt_remote_ccr remote;    /* … or of another member's */
-	struct weft_req *req;            /* NULL: it is answered, and this is an entry of the log */
+	struct weft_req *req;            /* NULL: answered; this is an entry of the log */
 	uint16_t icid;
 	uint8_t ciu, status; /* enum nvme_ccr_status */
 };

@@ -1,4 +1,4 @@
-/* ccr_log.c - the log page of Cross-Controller Resets: those that took longer than their answer. */
+/* ccr_log.c - the Cross-Controller Reset log page: resets that took longer than their answer. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ int tgt_ccr_import(struct tgt_ctrl *ctrl, const struct weft_takeover_entry *entr
 	uint8_t status = (uint8_t)(entry->value >> 8);
 	struct ccr *ccr;
 
-	if (status == NVME_CCR_IN_PROGRESS) /* whoever waits for it, we do not */
+	if (status == NVME_CCR_IN_PROGRESS) /* nothing here would complete it */
 		return -EINVAL;
 	ccr = calloc(1, sizeof(*ccr));
 	if (!ccr)

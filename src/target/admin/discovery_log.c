@@ -1,9 +1,10 @@
-/* discovery_log.c - the discovery log page: what a host may connect to, and where.
+/* discovery_log.c - the discovery log page: the subsystems that a host may connect to, and where.
  *
- * Built for the host that asks: only the subsystems that allow it; a listener on a wildcard address
- * is told as the address through which the host came. Of a cluster, the listeners of all members
- * are told. The generation counter changes with everything that any host could see, so a host that
- * reads in pieces and finds it the same before and after has read one state. */
+ * The page is built for the host that asks: it has only the subsystems that allow this host, and a
+ * listener on a wildcard address is shown with the address through which the host came. For a
+ * cluster it has the listeners of all members. The generation counter grows with every change that
+ * any host could see, so a host that reads in pieces and finds it the same before and after has
+ * read one state. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"
 
-enum { ENTRIES_PER_COMMAND = 64 }; /* looking at so many is as much work as a command */
+enum { ENTRIES_PER_COMMAND = 64 }; /* building so many is as much work as a command */
 
 void tgt_discovery_changed(struct weft_target *t)
 {
@@ -56,7 +57,7 @@ static void fill_entry(struct nvmf_disc_log_entry *entry, const struct tgt_port 
 
 /* --- the page --------------------------------------------------------------------------------- */
 
-/* What a host reads of it: @len bytes from @offset on. Of all else the page is only counted. */
+/* The part that a host reads: @len bytes from @offset on. The rest of the page is only counted. */
 struct log_window {
 	char *to;
 	uint64_t offset, len;
@@ -72,7 +73,7 @@ static bool overlaps_window(const struct log_window *page, uint64_t at)
 	return at < page->offset + page->len && at + ENTRY_BYTES > page->offset;
 }
 
-/* Of PART bytes that lie at @at of the page, those that are read. */
+/* Copies what the host reads of PART bytes that lie at @at of the page. */
 static void copy_overlap(struct log_window *page, uint64_t at, const void *part)
 {
 	uint64_t from = at > page->offset ? at : page->offset;
@@ -96,8 +97,8 @@ static void add_entry(struct log_window *page, const struct tgt_port *port,
 	copy_overlap(page, at, &entry);
 }
 
-/* A wildcard listener of the other family has no address that this host could be told; and no
- * adapter leads to loopback, by which the host may have come over TCP. */
+/* A wildcard listener of the other address family has no address for this host; and RDMA does not
+ * work over loopback, by which the host may have come over TCP. */
 static bool listener_is_reachable(const struct tgt_ctrl *ctrl, const struct tgt_listener *l)
 {
 	if (!weft_addr_is_wildcard(&l->l->addr))
@@ -108,7 +109,7 @@ static bool listener_is_reachable(const struct tgt_ctrl *ctrl, const struct tgt_
 	return l->l->addr.ss_family == ctrl->local.ss_family;
 }
 
-/* The address, without its port; both are of one family. */
+/* Copies the address, not the port; both are of one family. */
 static void set_address(struct sockaddr_storage *addr, const struct sockaddr_storage *from)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)addr; /* IPv6 has its port there too */
@@ -130,7 +131,7 @@ static void add_listener(struct log_window *page, const struct tgt_ctrl *ctrl,
 	add_entry(page, &port, s);
 }
 
-/* Another member's loopback is this host's only if it came by loopback itself. */
+/* Another member's loopback address is useful only to a host that came by loopback itself. */
 static void add_member(struct log_window *page, const struct tgt_ctrl *ctrl,
 		       const struct weft_subsys *s, unsigned node)
 {
@@ -166,7 +167,7 @@ static void add_all(struct log_window *page, struct tgt_ctrl *ctrl)
 		add_subsys(page, ctrl, s);
 }
 
-/* A host that reads piece by piece must not make us write the whole page for each. */
+/* A host that reads in small pieces must not make us build the whole page for each. */
 uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len)
 {
 	struct weft_target *t = ctrl->subsys->target;

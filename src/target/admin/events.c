@@ -1,4 +1,5 @@
-/* events.c - asynchronous events: a request of the host waits here until there is news.
+/* events.c - asynchronous events: the host's Asynchronous Event Requests (AERs) wait here for
+ * something to report.
  *
  *   event ─▶ pending ─▶ (an AER is here) ─▶ reported, masked ─▶ (its log page is read) ─▶ unmasked
  *
@@ -8,7 +9,7 @@
 #include "target/admin/admin.h"
 
 static const struct {
-	uint32_t enabled_by; /* bit of its configuration, as in OAES or SMART; 0: always */
+	uint32_t enabled_by; /* bit in Async Event Configuration, as in OAES or SMART; 0: always */
 	uint8_t type, info, log_page;
 } events[TGT_EVENTS] = {
 	[TGT_EVENT_HEALTH] = { NVME_SMART_CRIT_DEGRADED, NVME_AER_SMART,
@@ -111,7 +112,7 @@ bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid)
 	return false;
 }
 
-/* A list of namespaces ascends. */
+/* The list is in ascending order. */
 static void add_changed_ns(struct tgt_ctrl *ctrl, uint32_t nsid)
 {
 	unsigned at = 0;

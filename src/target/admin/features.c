@@ -9,7 +9,7 @@
 
 struct feature {
 	bool supported, on_discovery;
-	bool per_namespace; /* kept with a namespace, which may be out of reach */
+	bool per_namespace; /* of a namespace, which may be inaccessible */
 	uint32_t initial;
 	uint32_t changeable; /* bits of dword 11; 0: the feature cannot be changed */
 	uint16_t (*set)(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value);
@@ -132,7 +132,7 @@ static uint16_t set_power_state(struct weft_req *req, struct tgt_ctrl *ctrl, uin
 {
 	(void)req;
 	(void)ctrl;
-	return value & 0x1f ? SC_GENERIC(INVALID_FIELD) | SC_DNR : 0; /* there is one */
+	return value & 0x1f ? SC_GENERIC(INVALID_FIELD) | SC_DNR : 0; /* there is one vector */
 }
 
 static uint16_t set_error_recovery(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
@@ -233,8 +233,8 @@ void tgt_features_reset(struct tgt_ctrl *ctrl)
 	ctrl->timestamp_by_host = false;
 }
 
-/* NVMe base 2.2, figure 589: through a controller with persistent loss of a namespace nothing of it
- * can be set, and nothing of all where one is out of reach. */
+/* NVMe base 2.2, figure 589: with persistent loss of a namespace none of its features can be set
+ * through this controller, and with any namespace inaccessible no feature of all namespaces. */
 static uint16_t set_feature_ana_status(struct weft_req *req, const struct feature *f)
 {
 	uint16_t sc = tgt_ana_check_nsid(tgt_queue(req)->ctrl, tgt_nsid(req));
@@ -283,7 +283,7 @@ void tgt_set_features(struct weft_req *req)
 	}
 }
 
-/* SEL: what the host wants to know of the feature. */
+/* SEL: current value, default, saved or capabilities. */
 void tgt_get_features(struct weft_req *req)
 {
 	enum { OF_NS = 1 << 1, CHANGEABLE = 1 << 2 };

@@ -1,8 +1,9 @@
-/* health.c - what a subsystem says of its health: in SMART, and by an event when it becomes worse.
+/* health.c - health of a subsystem: Critical Warning in the SMART log, and an event when it gets
+ * worse.
  *
- * When a sync has failed, what was written may be lost, and nothing becomes durable until the storage
- * is opened anew (backend/disk.c). It is still read and written, so it is not read-only: its
- * reliability is degraded. Errors of single blocks are counted, and warn of nothing. */
+ * After a failed sync, written data may be lost, and nothing becomes durable until the storage is
+ * opened again (backend/disk.c). It can still be read and written, so it is not read-only: its
+ * reliability is degraded. Errors of single blocks are counted, and are no warning. */
 #include "target/admin/admin.h"
 
 static bool sync_failed(const struct tgt_ns *ns)
@@ -38,7 +39,7 @@ void tgt_health_update(struct weft_subsys *s)
 		tgt_event_raise(ctrl, TGT_EVENT_HEALTH);
 }
 
-/* However many commands fail after the first: one namespace is looked at for each. */
+/* Costs the check of one namespace, however many commands fail after the first. */
 void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid)
 {
 	const struct tgt_ns *ns = tgt_ns_find(s, nsid);

@@ -1,4 +1,5 @@
-/* identify.c - Identify: what this controller and its namespaces are, truthfully. */
+/* identify.c - Identify: the data structures of the controller, its namespaces and its command
+ * set. */
 #include <string.h>
 
 #include "store/store.h"
@@ -71,15 +72,15 @@ static void ctrl_io(struct nvme_id_ctrl *id)
 			       NVME_CTRL_ONCS_RESERVATIONS | NVME_CTRL_ONCS_TIMESTAMP |
 			       NVME_CTRL_ONCS_VERIFY | NVME_CTRL_ONCS_COPY);
 	id->fuses = cpu_to_le16(1); /* Compare and Write */
-	/* Always: a namespace with a cache may be added to a host that reads this once. Flush takes
-	 * one namespace. */
+	/* Always set: a namespace with a cache may be added later, and hosts read this once. Flush
+	 * takes one namespace. */
 	id->vwc = 1 | 2 << 1;
 	id->acwu = cpu_to_le16(TGT_ACWU);
 	id->ocfs = cpu_to_le16(1); /* Copy, format 0 */
 	id->ofcs = cpu_to_le16(1); /* Disconnect */
 }
 
-/* A namespace keeps its group. */
+/* A namespace never changes its group. */
 static void ctrl_ana(struct nvme_id_ctrl *id)
 {
 	id->anatt = TGT_ANATT_S;
@@ -89,7 +90,7 @@ static void ctrl_ana(struct nvme_id_ctrl *id)
 	id->anagrpmax = id->nanagrpid = cpu_to_le32(WEFT_ANA_GROUP_MAX);
 }
 
-/* Who it is for Cross-Controller Reset. */
+/* CIU and CIRN name this instance in a Cross-Controller Reset. */
 static void ctrl_instance(const struct tgt_ctrl *ctrl, struct nvme_id_ctrl *id)
 {
 	__le64 cirn = cpu_to_le64(ctrl->cirn);
@@ -129,7 +130,7 @@ static uint64_t used_blocks(const struct tgt_ns *ns, uint64_t blocks)
 	return used < blocks ? used : blocks;
 }
 
-/* Every type; where there is a place for it, also through a loss of power. */
+/* Every type of reservation; persistence through power loss where a state file keeps it. */
 static uint8_t rescap(const struct tgt_ns *ns)
 {
 	return NVME_NS_RESCAP_WE | NVME_NS_RESCAP_EA | NVME_NS_RESCAP_WERO | NVME_NS_RESCAP_EARO |
@@ -296,7 +297,7 @@ static void identify_command_sets(struct weft_req *req, struct tgt_ctrl *ctrl)
 
 enum { IDS = 1 << 16, WORD = 64 };
 
-/* They are kept in order of arrival: a bit for each, and the bits are in order. */
+/* Controllers are listed in order of arrival; a bit for each puts their ids in order. */
 static void mark_ctrls(const struct weft_subsys *s, uint64_t marks[IDS / WORD])
 {
 	struct tgt_ctrl *ctrl;
@@ -306,8 +307,8 @@ static void mark_ctrls(const struct weft_subsys *s, uint64_t marks[IDS / WORD])
 			marks[ctrl->cntlid / WORD] |= 1ull << ctrl->cntlid % WORD;
 }
 
-/* The lowest from the one that was asked for on; who wants more asks again behind the last. Those
- * of other members of a cluster are not among them: no member knows them. */
+/* The lowest ids from the given one on; a host that wants more asks again behind the last.
+ * Controllers of other members of a cluster are not in the list: no member knows them. */
 static void identify_ctrl_list(struct weft_req *req, struct tgt_ctrl *ctrl)
 {
 	uint32_t id = le32_to_cpu(req->cmd.common.cdw10) >> 16;
@@ -345,7 +346,7 @@ static const struct {
 	[NVME_IDENTIFY_CNS_CSI_CTRL] = { identify_csi_ctrl, false },
 	[NVME_IDENTIFY_CNS_CSI_NS_ACTIVE_LIST] = { identify_csi_ns_list, false },
 	[NVME_IDENTIFY_CNS_CSI_INDEPENDENT_ID_NS] = { identify_ns_independent, false },
-	/* Namespaces are made outside of NVMe: allocated is the same as active. */
+	/* Namespaces are created outside of NVMe: allocated is the same as active. */
 	[NVME_IDENTIFY_CNS_ALLOCATED_NS_LIST] = { identify_ns_list, false },
 	[NVME_IDENTIFY_CNS_ALLOCATED_NS] = { identify_ns, false },
 	[NVME_IDENTIFY_CNS_NS_CTRL_LIST] = { identify_ns_ctrl_list, false },

@@ -1,5 +1,5 @@
-/* log_page.c - Get Log Page: each page is built whole, the host gets the part that it asked for. One that
- * grows with the configuration, the discovery log, is read in place. */
+/* log_page.c - Get Log Page: each page is built whole, and the host gets the part that it asked
+ * for. The discovery log grows with the configuration: only the part is built. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,13 +142,14 @@ static void *log_feature_effects(struct tgt_ctrl *ctrl, size_t *size)
 
 static void *log_supported(struct tgt_ctrl *ctrl, size_t *size);
 
-/* --- which there are -------------------------------------------------------------------------- */
+/* --- the table of pages ----------------------------------------------------------------------- */
 
 static const struct log_info {
 	uint8_t lid;
 	bool on_io, on_discovery;
 	void *(*build)(struct tgt_ctrl *ctrl, size_t *size);
-	void *(*brief)(struct tgt_ctrl *ctrl, size_t *size); /* where bit 0 of LSP asks for less */
+	/* A shorter page, for bit 0 of LSP. */
+	void *(*brief)(struct tgt_ctrl *ctrl, size_t *size);
 	uint64_t (*read)(struct tgt_ctrl *ctrl, uint64_t offset, void *to, uint64_t len);
 } logs[] = {
 	{ NVME_LOG_LID_SUPPORTED_LOG_PAGES, true, true, log_supported },
@@ -217,7 +218,7 @@ static void *build_log_page(const struct log_info *info, struct tgt_ctrl *ctrl,
 	return brief ? info->brief(ctrl, size) : info->build(ctrl, size);
 }
 
-/* Reading a page is what ends its event, unless the host asks to retain it. */
+/* Reading a page clears its event, unless the host asks to retain it. */
 static void log_page_was_read(struct tgt_ctrl *ctrl, const struct nvme_cmd *cmd, uint8_t lid)
 {
 	if (lid == NVME_LOG_LID_CCR && lsp(cmd) & NVME_LOG_CCR_RMC)

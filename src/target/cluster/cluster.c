@@ -1,10 +1,10 @@
 /* cluster.c - one member of a cluster: serve the ANA groups that it owns, release what others
  * should own, claim what nobody owns.
  *
- *   store moved, node gone, request ─▶ reconcile ─┬─ served groups differ from the table
- *       ─▶ ANA change, which drains I/O ─▶ reconcile
- *                                                 ├─ the table can advance ─▶ commit ─▶ reconcile
- *                                                 └─ nothing to do ─▶ complete migration requests
+ *   the store changed, a node is gone, a request came ─▶ reconcile
+ *       ├─ served groups differ from the table ─▶ ANA change, which drains I/O ─▶ reconcile
+ *       ├─ the table can advance ─▶ commit ─▶ reconcile
+ *       └─ nothing to do ─▶ complete migration requests
  *
  * Invariant: every group that is served here is ours in the newest copy of the table. One ANA
  * change or commit is under way at a time. */
@@ -20,14 +20,15 @@
 
 enum {
 	COMMIT_RETRY_MS = 1000,
-	SUCCESSOR_MS = 3000, /* on another machine it learns within a second that it is one */
+	SUCCESSOR_MS =
+		3000, /* on another machine it learns within a second that it is the successor */
 };
 
 static const char key[] = "owners";
 
 static void reconcile(struct tgt_cluster *c);
 
-/* --- the table -------------------------------------------------------------------------------- */
+/* --- the owner table -------------------------------------------------------------------------- */
 
 static void set_draining_bit(struct tgt_cluster *c, struct owners *o)
 {
@@ -64,7 +65,7 @@ static void record_committed(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, txn);
 
-	if (rc == -ECANCELED || rc == -EOWNERDEAD) { /* the end; we are no member */
+	if (rc == -ECANCELED || rc == -EOWNERDEAD) { /* the store closes, or we are no member */
 		c->busy = false;
 		return;
 	}
@@ -78,7 +79,8 @@ static void record_committed(struct weft_store_txn *txn, int rc)
 	reconcile_in(c, COMMIT_RETRY_MS);
 }
 
-/* By whose absence the table was worked out: what they had may be taken, unless one is back. */
+/* Members that were absent when the table was computed: their groups may be claimed, unless one is
+ * back. */
 static uint64_t gone_nodes(const struct tgt_cluster *c)
 {
 	uint64_t all = c->view.nodes < 64 ? (1ull << c->view.nodes) - 1 : ~0ull;
@@ -106,7 +108,7 @@ static void commit_owners(struct tgt_cluster *c, const struct owners *o)
 	commit_record(c);
 }
 
-/* --- serving ---------------------------------------------------------------------------------- */
+/* --- served groups ---------------------------------------------------------------------------- */
 
 static void log_served_change(struct tgt_cluster *c, const bool *was, const bool *is)
 {
@@ -132,7 +134,7 @@ static void served_groups_set(void *arg, int rc, const struct weft_err *err)
 	}
 }
 
-/* True: it is served as the table says. */
+/* True: groups are served as the table says. */
 static bool apply_ownership(struct tgt_cluster *c)
 {
 	const bool *was = c->subsys->ana.rules->elsewhere;
@@ -148,7 +150,7 @@ static bool apply_ownership(struct tgt_cluster *c)
 	return false;
 }
 
-/* --- acting ----------------------------------------------------------------------------------- */
+/* --- reconcile -------------------------------------------------------------------------------- */
 
 static uint64_t successor_left_ms(const struct tgt_cluster *c)
 {
@@ -158,7 +160,7 @@ static uint64_t successor_left_ms(const struct tgt_cluster *c)
 	return had < SUCCESSOR_MS ? SUCCESSOR_MS - had : 0;
 }
 
-/* True: the table moves on. */
+/* True: the table has changed. */
 static bool advance_owners(struct tgt_cluster *c, struct owners *next, unsigned *waits)
 {
 	struct tgt_cluster_storage storage;
@@ -184,8 +186,8 @@ static void schedule_recheck(struct tgt_cluster *c, unsigned waits)
 		reconcile_in(c, successor_left_ms(c));
 }
 
-/* What is to be let go of shows in the table before it is handed over: it is served here until
- * then. */
+/* A group that is to be released shows in the table before it is handed over: it is served here
+ * until then. */
 static void advance_table(struct tgt_cluster *c)
 {
 	struct owners next = c->owners;
@@ -205,7 +207,7 @@ static void advance_table(struct tgt_cluster *c)
 	}
 }
 
-/* Somebody took us for gone. */
+/* Another member has taken a group that we serve: it took us for gone. */
 static bool check_group_lost(struct tgt_cluster *c)
 {
 	uint32_t group = owners_lost_group(&c->owners, c->view.self,
@@ -297,7 +299,7 @@ bool tgt_cluster_is_idle(const struct weft_subsys *s)
 		      weft_list_empty(&c->resets));
 }
 
-/* --- looking ---------------------------------------------------------------------------------- */
+/* --- describe --------------------------------------------------------------------------------- */
 
 unsigned weft_subsys_node(const struct weft_subsys *s)
 {

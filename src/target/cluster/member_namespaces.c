@@ -1,17 +1,17 @@
-/* member_namespaces.c - members tell each other which namespaces they have, so that each can warn of one
- * that another lacks: hosts would lose it when that one takes over.
+/* member_namespaces.c - members publish which namespaces they have, so that each can warn of one
+ * that another lacks: hosts would lose it at a failover to that one.
  *
- *   a namespace comes or goes ─▶ act: is our record what it should be? ─▶ commit
- *   a record moved, a member came ─▶ does one of us lack what another has? ─▶ a warning, once
+ *   a namespace comes or goes ─▶ reconcile: is our record what it should be? ─▶ commit
+ *   a record changed, a member came ─▶ does a member lack what another has? ─▶ a warning, once
  *
- * It is no reason to refuse anybody: a namespace is added to one member after the other, and a member
- * that lacks one is better than none. The record is lines of text, and ends with the session:
+ * Nobody is refused because of it: a namespace is added to one member after the other, and a member
+ * that lacks one is better than none. The record is lines of text, and is valid for one session:
  *
  *   session 7
  *   1
  *   2
  *
- * A member of an older version writes none: nothing is known of it, and nothing is said. */
+ * A member of an older version writes no record: there is no warning about it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static size_t write_head(const struct weft_subsys *s, char *bytes, size_t size)
 				(unsigned long long)weft_store_session(s->store));
 }
 
-/* --- our own ---------------------------------------------------------------------------------- */
+/* --- our record ------------------------------------------------------------------------------- */
 
 static uint32_t encode_nsids(struct weft_subsys *s, char bytes[RECORD_MAX])
 {
@@ -63,9 +63,9 @@ void tgt_cluster_ns_changed(struct weft_subsys *s)
 		tgt_cluster_reconcile(s);
 }
 
-/* --- those of others -------------------------------------------------------------------------- */
+/* --- records of others ------------------------------------------------------------------------ */
 
-/* Behind the head; false: these are not its bytes. */
+/* Parses the lines behind the first one; false: they are not a record's. */
 static bool parse_nsids(char *text, struct tgt_cluster_nsids *nsids)
 {
 	char *line, *rest, *end;
@@ -80,7 +80,7 @@ static bool parse_nsids(char *text, struct tgt_cluster_nsids *nsids)
 	return true;
 }
 
-/* False: it has not said. */
+/* False: the node has no record. */
 static bool decode_nsids(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsids *nsids)
 {
 	char key[TGT_CLUSTER_KEY], head[32], text[RECORD_MAX + 1];
@@ -98,7 +98,7 @@ static bool decode_nsids(struct weft_subsys *s, unsigned node, struct tgt_cluste
 	return parse_nsids(text + len, nsids);
 }
 
-/* What we have ourselves is known without a record. */
+/* For our own namespaces no record is needed. */
 static bool namespaces_of(struct weft_subsys *s, unsigned node, struct tgt_cluster_nsids *nsids)
 {
 	if (node != s->cluster->view.self)

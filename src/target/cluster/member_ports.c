@@ -1,10 +1,11 @@
-/* member_ports.c - members tell each other where they listen, so that each can tell hosts of all.
+/* member_ports.c - members publish where they listen, so that each has all addresses in its
+ * discovery log.
  *
- *   a listener comes or goes ─▶ act: is our record what it should be? ─▶ commit
- *   another member's record moved ─▶ discovery log changed ─▶ hosts ask again
+ *   a listener comes or goes ─▶ reconcile: is our record what it should be? ─▶ commit
+ *   another member's record changed ─▶ discovery log changed ─▶ hosts read it again
  *
- * Who listens on every address is not told of: only a host that came through one of them knows
- * it. */
+ * A listener on every address is not published: only a host that came through one of its addresses
+ * knows that one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct por
 		ports_decode(ports, weft_store_session(s->store), record->value, record->len);
 }
 
-/* Hosts tell ports by their ids. */
+/* Hosts tell ports apart by their ids. */
 static void warn_of_same_portids(struct tgt_cluster *c, unsigned node)
 {
 	struct tgt_listener *l;
@@ -75,7 +76,7 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t)
 	return 1;
 }
 
-/* True: this member's record is another one than the last time. */
+/* True: the node's record differs from the one seen last. */
 static bool ports_record_is_new(struct tgt_cluster *c, unsigned node)
 {
 	const struct weft_store_record *record = ports_record(c->subsys, node);

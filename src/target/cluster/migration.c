@@ -1,7 +1,8 @@
-/* migration.c - groups that somebody wants elsewhere: a drain, a move.
+/* migration.c - migration requests: drain (all groups away from here) and move (some groups to a
+ * node).
  *
- *   request ─▶ into the table, as "next" ─▶ the owner lets go ─▶ as wished ─▶ all act by it
- *       ─▶ answered */
+ *   request ─▶ "next" in the table ─▶ the owner releases the group ─▶ the new owner is in the table
+ *       ─▶ settled: all members act by it ─▶ answered */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +10,13 @@
 
 #include "target/cluster/cluster.h"
 
-/* Who asked for groups to be elsewhere, and waits. */
+/* A request to move groups, and who waits for it. */
 struct migration {
 	struct weft_list link;
 	struct tgt_cluster *cluster;
-	struct weft_store_wait wait; /* granted; until all act by it */
+	struct weft_store_wait wait; /* when granted: until all members act by it */
 	bool complete, drain;
-	uint8_t node; /* where they are to go; a drain: from */
+	uint8_t node; /* where the groups are to go; a drain: from where */
 	bool groups[WEFT_ANA_GROUP_MAX];
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
@@ -38,7 +39,7 @@ static bool node_takes_none(const struct tgt_cluster *c, unsigned node)
 	return !weft_store_alive(c->subsys->store, node) || c->owners.draining >> (node - 1) & 1;
 }
 
-/* Nobody is there to take them, or to bring them to. */
+/* No member is there to take the groups. */
 static bool migration_is_impossible(const struct tgt_cluster *c, const struct migration *migration)
 {
 	if (!migration->drain)
@@ -99,7 +100,7 @@ static void migration_fail_move(struct tgt_cluster *c, struct migration *migrati
 	migration_end(migration, -EHOSTDOWN, why);
 }
 
-/* What could not be done is not left half done. */
+/* Takes a request that cannot be fulfilled out of the table again. */
 static void migration_give_up(struct tgt_cluster *c, struct migration *migration)
 {
 	if (migration->drain) {
@@ -139,7 +140,7 @@ void tgt_cluster_check_migrations(struct tgt_cluster *c)
 	}
 }
 
-/* A group that nobody has goes to its successor, which "next" chooses. */
+/* A group without an owner goes to its successor, which "next" chooses. */
 void tgt_cluster_apply_migrations(struct tgt_cluster *c, struct owners *o)
 {
 	struct migration *migration;
@@ -171,7 +172,7 @@ static struct migration *migration_new(struct tgt_cluster *c, uint32_t group,
 	return migration;
 }
 
-/* What has not begun to go never will. */
+/* Groups whose move has not begun stay. */
 static void cancel_drains(struct tgt_cluster *c)
 {
 	struct migration *migration, *tmp;
@@ -212,7 +213,7 @@ int weft_cluster_drain(struct weft_subsys *s, bool drain,
 		return weft_fail(err, -ENOMEM, "out of memory");
 	migration->drain = true;
 	migration->node = (uint8_t)s->cluster->view.self;
-	if (!drain) /* nothing is asked of any group */
+	if (!drain) /* it asks nothing of any group */
 		memset(migration->groups, 0, sizeof(migration->groups));
 	s->cluster->draining = drain;
 	tgt_cluster_reconcile(s);

@@ -1,14 +1,15 @@
-/* owners.c - which member of a cluster serves which group of namespaces.
+/* owners.c - the owner table: which member of a cluster serves which ANA group; failover and
+ * migration of groups.
  *
- *   owner 1 ── next 2 ──▶ (1 has let go of it) ──▶ owner 2        handed over, by 1 itself
- *   owner 1, gone ──▶ (nothing of 1 is left with the storage) ──▶ owner 2        taken, by its successor
+ *   owner 1, next 2 ──▶ (1 has stopped serving it) ──▶ owner 2              released by 1 itself
+ *   owner 1 is gone ──▶ (1 has no residual I/O with the storage) ──▶ owner 2   claimed by 2
  *
- * Nobody takes a group from a member that lives: the owner alone changes its entry, after it has
- * stopped to serve it. So two members never serve one group, and what one did is done before the
- * next begins. Of two who both take a group that is nobody's, the store lets one; of the owner that
- * comes back and one who takes what it had, too. So who is to take it is a question of manners
- * only, and a successor that lives and does not come is not waited for. A group may be nobody's
- * because the state was lost: then whoever is gone may have had it. */
+ * Only the owner changes the entry of its group, after it has stopped serving it; nobody takes a
+ * group from a living member. So two members never serve one group, and one's I/O is over before
+ * the next begins. If two members claim a group at once, or a member claims it while the old owner
+ * comes back, the store's compare-and-swap lets one of them win. The successor is therefore only a
+ * preference: one that does not come within 3 s is not waited for. A group may have no owner
+ * because the state was lost: then any member that is gone may have owned it. */
 #include "target/cluster/owners.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ uint32_t owners_lost_group(const struct owners *o, unsigned self,
 	return 0;
 }
 
-/* --- who -------------------------------------------------------------------------------------- */
+/* --- the successor ---------------------------------------------------------------------------- */
 
 static bool node_set_has(uint64_t nodes, unsigned node)
 {
@@ -77,7 +78,7 @@ static bool may_own(const struct owners *o, const struct owners_view *view, unsi
 	return node_set_has(view->alive, node) && !node_set_has(o->draining, node);
 }
 
-/* In turn from where the group belongs if all are there, so that groups spread. */
+/* Counted from the node that the group belongs to if all are there, so that groups spread. */
 unsigned owners_successor(const struct owners *o, const struct owners_view *view, uint32_t group)
 {
 	uint8_t owner = o->owner[group - 1], next = o->next[group - 1];
@@ -93,14 +94,14 @@ unsigned owners_successor(const struct owners *o, const struct owners_view *view
 	return node_set_has(view->alive, owner) ? 0 : view->self;
 }
 
-/* --- what is to be done ----------------------------------------------------------------------- */
+/* --- one step of the table -------------------------------------------------------------------- */
 
-/* Ours, and not for long. */
+/* A group of ours that goes to another member. */
 static bool release_group(struct owners *o, const struct owners_view *view, unsigned i)
 {
 	unsigned successor = owners_successor(o, view, i + 1);
 
-	if (o->next[i]) { /* let go of */
+	if (o->next[i]) { /* the group is served here no more */
 		o->owner[i] = may_own(o, view, o->next[i]) ? o->next[i] : o->owner[i];
 		o->next[i] = 0;
 		return true;

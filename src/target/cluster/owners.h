@@ -1,4 +1,4 @@
-/* owners.h - which member of a cluster serves which group of namespaces: a table, and who is
+/* owners.h - the owner table: which member of a cluster serves which ANA group, and which is
  * next. */
 #ifndef WEFT_TARGET_CLUSTER_OWNERS_H
 #define WEFT_TARGET_CLUSTER_OWNERS_H
@@ -9,43 +9,45 @@
 
 #include "target/target.h"
 
-/* As the store has it. By group - 1; 0: nobody. */
+/* The table as the store has it. By group - 1; 0: nobody. */
 struct owners {
 	uint64_t draining; /* bits by node - 1: these take no group */
 	uint8_t owner[WEFT_ANA_GROUP_MAX];
-	uint8_t next[WEFT_ANA_GROUP_MAX]; /* who gets it when its owner has let go of it */
+	uint8_t next[WEFT_ANA_GROUP_MAX]; /* who gets it when its owner has released it */
 };
 
-/* Who is there, and who asks. */
+/* Which members live, and which one we are. */
 struct owners_view {
 	unsigned self, nodes;
 	uint64_t alive;      /* bits by node - 1 */
-	bool successor_late; /* who was to take what is nobody's has had its time: anybody does */
+	bool successor_late; /* the successor has had its time: anybody may claim */
 };
 
-/* Why a group stays nobody's: bits. */
+/* Why a group has no owner yet: bits. */
 enum owners_wait {
-	OWNERS_WAIT_SUCCESSOR = 1, /* another member is to take it */
-	OWNERS_WAIT_STORAGE = 2, /* something of one that is gone is with its storage: ask again */
+	OWNERS_WAIT_SUCCESSOR = 1, /* its successor is to claim it */
+	OWNERS_WAIT_STORAGE = 2,   /* a dead member has residual I/O with its storage: ask again */
 };
 
 enum { OWNERS_RECORD = 8 + 2 * WEFT_ANA_GROUP_MAX };
 
 void owners_encode(const struct owners *o, uint8_t bytes[OWNERS_RECORD]);
-/* @len 0: there is none yet. -EINVAL: these are not its bytes. */
+/* @len 0: there is no table yet. -EINVAL: these are not its bytes. */
 int owners_decode(struct owners *o, const void *bytes, size_t len);
 
-/* Groups that @self does not serve: not its own, or to be let go of. */
+/* Groups that @self does not serve: owned by others, or to be released. */
 void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT_ANA_GROUP_MAX]);
-/* The first group that @self serves, as @elsewhere has it, and another has, 0: none. Only the owner
- * gives a group away, and not before it has stopped to serve it. */
+/* The first group that @self serves, as @elsewhere says, and another member owns; 0: none. That
+ * cannot happen to a living member: only the owner gives a group away, after it has stopped serving
+ * it. */
 uint32_t owners_lost_group(const struct owners *o, unsigned self,
 			   const bool elsewhere[WEFT_ANA_GROUP_MAX]);
-/* Who should have a group whose owner is gone, or drains; 0: there is nobody but the owner. */
+/* Which member should have a group whose owner is gone or drains; 0: there is nobody but the
+ * owner. */
 unsigned owners_successor(const struct owners *o, const struct owners_view *view, uint32_t group);
-/* Moves the table on by what @self has to do, as far as @left(arg, group, node) does not say that
- * something of a node, or of any that is gone (0), is still with the group's storage. Groups that
- * are not served here have been let go of. True: it changed. @waits: what for, of all groups. */
+/* Does @self's next step in the table. A group is not claimed while @left(arg, group, node) says
+ * that a node, or any that is gone (0), has residual I/O with its storage. Groups that are not
+ * served here are released. True: the table has changed. @waits: what groups wait for. */
 bool owners_advance(struct owners *o, const struct owners_view *view,
 		    bool (*left)(void *arg, uint32_t group, unsigned node), void *arg,
 		    unsigned *waits);

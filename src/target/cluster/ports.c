@@ -1,11 +1,11 @@
-/* ports.c - where a member of a cluster listens, as the store has it: lines of text.
+/* ports.c - the record of a member's listeners in the store: lines of text.
  *
  *   session 7
  *   nvme+tcp://192.0.2.1:4420?portid=1
  *   nvme+rdma://192.0.2.1:4420?portid=2
  *
- * What it wrote stays when it is gone, so that hosts learn where to come back to. It ends with the
- * session: when all are gone nobody knows who will be back. */
+ * The record stays when the member is gone, so that hosts learn where to come back to. It is valid
+ * for one session: when all members are gone nobody knows which ones will be back. */
 #include "target/cluster/ports.h"
 
 #include <errno.h>

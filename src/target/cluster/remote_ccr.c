@@ -1,15 +1,15 @@
-/* remote_ccr.c - a host ends a controller of another member, which it cannot reach any more.
+/* remote_ccr.c - Cross-Controller Reset (CCR) of a controller that another member has.
  *
- *   node 2: asked ─▶ record "reset/7": asked ─▶ node 1: controller 7 ends, storage gives back what it
- *                                                       has of it
- *   node 2: told ◀── record "reset/7": over  ◀──────────┘
- *     └─▶ the record goes
+ *   node 2: command ─▶ record "reset/7": requested ─▶ node 1: ends controller 7, drains it
+ *   node 2: answers its host ◀── record "reset/7": done ◀────────┘
+ *     └─▶ removes the record
  *
- * Nobody keeps a note of what is under way: each looks at the records, and at its controllers, and
- * does what is missing. So either side can die at any moment. A member that is gone need not
- * answer: when storage has nothing of it, nor has it anything of its controllers.
+ * Neither side keeps other notes: both compare records with controllers and do what is missing, so
+ * either may die at any time. A dead member need not answer: when it has no residual I/O, its
+ * controllers have none.
  *
- * Invariant: "over" is written by who gives that number, when it has no such instance. */
+ * Invariant: "done" is written by the member that gives that controller number, when it has no such
+ * instance. */
 #include "target/cluster/remote_ccr.h"
 
 #include <errno.h>
@@ -51,14 +51,14 @@ static bool node_is_alive(const struct tgt_cluster *c, unsigned node)
 	return weft_store_alive(c->subsys->store, node);
 }
 
-/* --- writing, one record at a time ------------------------------------------------------------ */
+/* --- commits, one record at a time ------------------------------------------------------------ */
 
 static void record_written(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, reset_txn);
 
 	c->reset_writing = false;
-	if (rc == -ECANCELED || rc == -EOWNERDEAD) /* the end; we are no member */
+	if (rc == -ECANCELED || rc == -EOWNERDEAD) /* the store closes, or we are no member */
 		return;
 	if (rc == 0 || rc == -ESTALE) {
 		remote_ccr_reconcile(c);
@@ -69,7 +69,7 @@ static void record_written(struct weft_store_txn *txn, int rc)
 	weft_timer_set(c->subsys->target->control, &c->reset_timer, FAILED_MS);
 }
 
-/* @reset NULL: the record goes. */
+/* @reset NULL: the record is removed. */
 static void write_record(struct tgt_cluster *c, uint16_t cntlid,
 			 const struct remote_ccr_record *reset, uint64_t version)
 {
@@ -87,7 +87,7 @@ static void write_record(struct tgt_cluster *c, uint16_t cntlid,
 	weft_store_commit(c->subsys->store, &c->reset_txn);
 }
 
-/* --- those that we ask for -------------------------------------------------------------------- */
+/* --- requests of this member ------------------------------------------------------------------ */
 
 static bool same_request(const struct remote_ccr_record *a, const struct remote_ccr_record *b)
 {
@@ -102,7 +102,7 @@ static void request_finish(struct tgt_remote_ccr *reset, int rc)
 	reset->done(reset, rc);
 }
 
-/* True: a record is being written, and there is more to be seen when it is. */
+/* True: a record is being written; check again when it is. */
 static bool request_reset(struct tgt_cluster *c, struct tgt_remote_ccr *reset)
 {
 	const struct weft_store_record *record;
@@ -142,7 +142,7 @@ static bool process_own_requests(struct tgt_cluster *c)
 	return false;
 }
 
-/* --- those that others ask for, and those that are over --------------------------------------- */
+/* --- requests of other members, and records that are done ------------------------------------- */
 
 static bool is_awaited(const struct tgt_cluster *c, const struct remote_ccr_record *there)
 {
@@ -154,7 +154,7 @@ static bool is_awaited(const struct tgt_cluster *c, const struct remote_ccr_reco
 	return false;
 }
 
-/* Nobody waits for it, and it is for us to see that. */
+/* Nobody waits for the reset any more, and this member is to remove the record. */
 static bool record_is_obsolete(const struct tgt_cluster *c, const struct remote_ccr_record *there)
 {
 	bool owner = node_of_cntlid(c, there->cntlid) == c->view.self;
@@ -168,7 +168,7 @@ static bool record_is_obsolete(const struct tgt_cluster *c, const struct remote_
 		!node_is_alive(c, node_of_cntlid(c, there->cntlid)));
 }
 
-/* The controller ends, and when it has we are here again. */
+/* Ends the controller; when it is gone, the records are checked again. */
 static bool execute_reset(struct tgt_cluster *c, struct remote_ccr_record *there, uint64_t version)
 {
 	struct tgt_ctrl *ctrl = tgt_ccr_find(c->subsys, there->cntlid, there->ciu, there->cirn);
@@ -184,7 +184,7 @@ static bool execute_reset(struct tgt_cluster *c, struct remote_ccr_record *there
 	return true;
 }
 
-/* A record that lies under another's key would never be the one that is written. */
+/* A record under another's key would be ignored when its own key is written. */
 static bool process_record(struct tgt_cluster *c, const struct weft_store_record *record)
 {
 	char key[TGT_CLUSTER_KEY];
@@ -213,7 +213,7 @@ static void process_records(struct tgt_cluster *c)
 		record = weft_store_next(c->subsys->store, record->key);
 }
 
-/* Who is no member any more does not know who lives. */
+/* A process that is no member any more does not know which members live. */
 static void remote_ccr_reconcile(struct tgt_cluster *c)
 {
 	if (c->reset_writing || c->subsys->removing || c->subsys->target->store_frozen ||
@@ -229,7 +229,7 @@ void tgt_cluster_ccr_reconcile(struct weft_subsys *s)
 		remote_ccr_reconcile(s->cluster);
 }
 
-/* --- asking ----------------------------------------------------------------------------------- */
+/* --- start and cancel ------------------------------------------------------------------------- */
 
 static void reconcile_timer_fired(struct weft_timer *timer)
 {

@@ -1,5 +1,5 @@
-/* remote_ccr.h - a host ends a controller of another member of a cluster: a request in the common
- * state. */
+/* remote_ccr.h - Cross-Controller Reset of a controller that another member of a cluster has: a
+ * record in the store. */
 #ifndef WEFT_TARGET_CLUSTER_REMOTE_CCR_H
 #define WEFT_TARGET_CLUSTER_REMOTE_CCR_H
 
@@ -9,15 +9,15 @@
 
 enum remote_ccr_state { REMOTE_CCR_REQUESTED = 1, REMOTE_CCR_DONE, REMOTE_CCR_DENIED };
 
-/* As the store has it, one for each controller. */
+/* The record; one for each controller. */
 struct remote_ccr_record {
 	uint8_t state; /* enum remote_ccr_state */
-	uint8_t asker; /* the node that asks for its host */
+	uint8_t asker; /* the node whose host asks */
 	uint16_t cntlid;
-	uint8_t ciu; /* the instance of it that is meant */
+	uint8_t ciu; /* the instance that is to end */
 	uint64_t cirn;
 	uint64_t session;
-	uint8_t hostid[16]; /* whose it must be */
+	uint8_t hostid[16]; /* the host that the controller must belong to */
 	char hostnqn[WEFT_NQN_MAX + 1];
 };
 
@@ -29,25 +29,25 @@ int remote_ccr_decode(struct remote_ccr_record *reset, const void *bytes, size_t
 
 struct tgt_cluster;
 
-/* One that a controller here was asked for. */
+/* A request of a controller here. */
 struct tgt_remote_ccr {
 	struct weft_list link; /* cluster->resets */
 	struct tgt_cluster *cluster;
 	struct remote_ccr_record what;
 	struct weft_timer limit;
-	/* 0: nothing of it is left; -EPERM: it is another host's. -ETIMEDOUT: not yet, and one of
-	 * the others follows. */
+	/* 0: nothing of the controller is left; -EPERM: it is another host's. -ETIMEDOUT: not yet,
+	 * and another call follows. */
 	void (*done)(struct tgt_remote_ccr *reset, int rc);
 };
 
 void tgt_cluster_ccr_init(struct tgt_cluster *c);
-/* The member that gives this number; 0: none does, or we do. */
+/* The member that gives this controller id; 0: none does, or we do. */
 unsigned tgt_cluster_node_of_cntlid(const struct weft_subsys *s, uint16_t cntlid);
 /* done() follows, perhaps before this returns. -EBUSY: too many are under way. */
 int tgt_cluster_ccr_start(struct tgt_remote_ccr *reset, struct tgt_ctrl *asked,
 			  const struct nvme_ccr_cmd *cmd, unsigned limit_ms);
 void tgt_cluster_ccr_cancel(struct tgt_remote_ccr *reset); /* done() will not run */
-/* The store moved, a member is gone, or a controller of ours. */
+/* The store changed, a member is gone, or a controller of ours. */
 void tgt_cluster_ccr_reconcile(struct weft_subsys *s);
 
 #endif

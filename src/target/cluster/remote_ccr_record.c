@@ -1,4 +1,5 @@
-/* remote_ccr_record.c - the request to end a controller, as the store has it. */
+/* remote_ccr_record.c - the record of a remote Cross-Controller Reset in the store: encode and
+ * decode. */
 #include <errno.h>
 #include <string.h>
 

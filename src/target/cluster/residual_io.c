@@ -1,5 +1,5 @@
-/* residual_io.c - what a member that is gone has left under way with a cluster's storage: until that is
- * over nobody takes its place. */
+/* residual_io.c - residual I/O: what a dead member still has under way with shared storage. Nobody
+ * claims its groups before that is over. */
 #include <errno.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ void tgt_cluster_used_groups(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX
 			used[tgt_ns_find(s, nsid)->ana_group - 1] = true;
 }
 
-/* What is left of a file ends with a close. */
+/* The end of residual I/O shows as the close of a file, which is watched. */
 static bool backend_has_residual_io(struct weft_subsys *s, struct weft_backend *be, unsigned node)
 {
 	if (!be->ops->left(be, node))
@@ -45,8 +45,8 @@ static bool dead_node_has_residual_io(struct weft_subsys *s, struct weft_backend
 	return false;
 }
 
-/* Groups without any come along with those that hosts wait for: taken before, they would cost these
- * the time of a commit. */
+/* Groups without namespaces are claimed together with those that hosts wait for: to claim them
+ * first would delay these by a commit. */
 bool tgt_cluster_group_has_residual_io(void *arg, uint32_t group, unsigned node)
 {
 	const struct tgt_cluster_storage *storage = arg;
@@ -67,8 +67,8 @@ bool tgt_cluster_group_has_residual_io(void *arg, uint32_t group, unsigned node)
 
 /* --- storage that stays held ------------------------------------------------------------------ */
 
-/* What a process that was killed has begun ends within milliseconds. What is held for longer is held
- * by one that lives, or by an operation that hangs. */
+/* I/O of a killed process ends within milliseconds. Storage that is held for longer is held by a
+ * living process, or by an operation that hangs. */
 enum {
 	RESIDUAL_POLL_MS = 1,
 	HELD_POLL_MS = 20,
@@ -127,7 +127,7 @@ void tgt_cluster_residual_wait_end(struct tgt_cluster *c)
 	memset(c->held_by, 0, sizeof(c->held_by));
 }
 
-/* --- for who decides about groups ------------------------------------------------------------- */
+/* --- for decisions about groups --------------------------------------------------------------- */
 
 static bool any_group_has_residual_io(struct tgt_cluster_storage *storage, const struct owners *o)
 {

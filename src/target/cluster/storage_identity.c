@@ -1,15 +1,14 @@
-/* storage_identity.c - what a piece of shared storage is, every member says of it alike, and of a namespace
- * which storage it has.
+/* storage_identity.c - storage identity: all members must mean the same storage by a namespace, and
+ * the same namespace by a storage.
  *
- * A group has one owner, so who serves a group may use all storage in it. That holds only while a
- * piece of storage is in one group: by two configurations that differ it would be in two, and two
- * members would serve it at once. So a namespace says to the storage itself which one it is and in
- * which group, as a number; another member's number must be the same.
+ * A group has one owner; if two configurations put one file into two groups, two members would
+ * write to it at once. So each member locks an identity on the storage, as a number, which fails
+ * where another member has locked another one:
  *
- *   ┌ hash of subsystem, id, uuid and block size │ group, 11 bits ┐
+ *   ┌ hash of subsystem, nsid, uuid and block size │ group, 11 bits ┐
  *
- * The other way round, a namespace that is one file here and another one there would be old data to
- * a host that changes paths. So each says to the common state which storage it has. */
+ * And each locks the file's identity under its nsid in the store, so that a namespace is not one
+ * file here and another there: a host that changes paths would read old data. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,8 +70,8 @@ static int lock_nsid_identity(const struct tgt_ns *ns, struct weft_err *err)
 			0;
 }
 
-/* Who takes over has descriptors on which all of this is said: to say it anew would be in vain, to
- * take it back would take it from the other process, too. */
+/* A successor has the descriptors that hold these locks: it cannot take them again, and releasing
+ * them would release the old process's, too. */
 int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
 	int rc;

@@ -1,16 +1,16 @@
 /* buffer.c - Read, Compare and Write get a buffer for their data, and wait for it outside of their
  * namespace.
  *
- *   one is free ─────────────────────────────────────────────────────────▶ run
+ *   a buffer is free ────────────────────────────────────────────────────▶ run
  *   none is ─▶ leave ─▶ wait ─▶ enter, check the range again ─────────────▶ run
- *                        ▲            └─ the namespace is held: give the buffer back
- *                        └───────────────── the hold has ended ─┘
+ *                        ▲            └─ the namespace is quiesced: give the buffer back
+ *                        └──────────────── the quiesce has ended ─┘
  *
- * Thousands of commands may wait for buffers that slow storage has. Who removes the namespace, or wants
- * it for itself, waits for those that storage works for, and not for all of these. Whoever holds the
- * namespace may need a buffer, too: nobody keeps one while waiting for a hold to end.
+ * Thousands of commands may wait for buffers that slow storage has. A removal or a quiesce of the
+ * namespace waits for the commands that storage works for, and not for all of these. The user of a
+ * quiesce may need a buffer, too: no command keeps one while it waits for a quiesce to end.
  *
- * A fused pair is the exception: it has the namespace for itself, and waits inside. */
+ * A fused pair is the exception: it has quiesced the namespace, and waits inside. */
 #include <assert.h>
 
 #include "target/io/io.h"
@@ -43,7 +43,7 @@ static void buffer_came(struct weft_req *req, uint16_t sc)
 		weft_req_put_buffer(req);
 }
 
-/* It waits for a buffer again, behind others of its host. */
+/* It waits for a buffer again, behind other commands of its host. */
 static void hold_ended(struct weft_req *req)
 {
 	if (req->qp->closing) {

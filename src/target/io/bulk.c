@@ -1,24 +1,24 @@
-/* bulk.c - commands that ask storage for more than their host sends or reads: Copy, Verify, Write
- * Zeroes, Dataset Management.
+/* bulk.c - bulk work: commands that ask storage for more than their host sends or reads (Copy,
+ * Verify, Write Zeroes, Dataset Management) are done in pieces.
  *
- *   tgt_io_bulk() ─▶ leave ─▶ its host's line ─▶ a buffer ─▶ enter ─▶ piece() ─▶ storage ─▶ finish
+ *   tgt_io_bulk() ─▶ leave ─▶ its host's flow ─▶ a buffer ─▶ enter ─▶ piece() ─▶ storage ─▶ finish
  *        ▲                                                                         │
  *        └─────────────────────────────── more is left ────────────────────────────┘
  *
- * Every host has a line on the reactor, and lines take turns, so many bytes a turn and so many pieces
- * at once: see reactor/bulk.c. A command's piece is under way from its turn on, also while it waits
- * for a buffer. So a host has a few commands in line for buffers, not all of them, and storage has a
- * few of its pieces, however long it takes over them. A command gives its buffer back after its piece:
- * hundreds of them would keep those that others read into.
+ * Every host has a flow on the reactor, and flows take turns, with a limit of bytes in a turn and
+ * of pieces at once: see reactor/bulk.c. A command's piece is under way from its turn on, also
+ * while it waits for a buffer. So only a few commands of a host wait for buffers, and storage has
+ * only a few of its pieces, however long it takes over them. A command gives its buffer back after
+ * each piece: hundreds of commands would keep the buffers that others read into.
  *
- * Between two pieces a command is not at work: who wants the namespace for itself, or removes it,
- * waits for the pieces that storage has. When its turn comes, and it has its buffer, the command
- * enters like one that comes anew. It waits while the namespace is held; and it ends, with some of its
- * work done, if the namespace is gone, too small or out of reach by then, or reserved by another host.
- * A Copy says how far it got. So it does if it is aborted. If its connection is gone, the rest of it
- * is for nobody.
+ * Between two pieces a command is not at work: a quiesce or a removal of the namespace waits only
+ * for pieces that storage has. When its turn comes and it has its buffer, the command enters the
+ * namespace like a new one. It waits while the namespace is quiesced. It ends, with some of its
+ * work done, if the namespace is gone, too small or inaccessible by then, if another host has
+ * reserved it, or if the command was aborted; a Copy reports how far it got. If its connection is
+ * gone, the rest is not done.
  *
- * A command in line is under way: a freeze waits for it. */
+ * A command that waits for its turn is under way: a freeze waits for it. */
 #include "target/io/io.h"
 
 static void bulk_turn(struct weft_task *task);
@@ -66,7 +66,7 @@ static void bulk_enqueue(struct weft_req *req)
 	weft_reactor_bulk_push(reactor_of(req), tgt_io_bulk_queue(req), &treq->io.turn);
 }
 
-/* Who holds the namespace may need a buffer, too. */
+/* Gives the buffer back: the user of the quiesce may need one, too. */
 static void bulk_wait_for_unquiesce(struct weft_req *req)
 {
 	weft_req_put_buffer(req);
@@ -80,7 +80,7 @@ static void bulk_enter_ns(struct weft_req *req)
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_lookup(req, &ns);
 
-	if (!sc && tgt_queue(req)->qid) /* an admin command tells no data */
+	if (!sc && tgt_queue(req)->qid) /* an admin command reads no data */
 		sc = tgt_resv_check(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
@@ -90,7 +90,7 @@ static void bulk_enter_ns(struct weft_req *req)
 		bulk_wait_for_unquiesce(req);
 }
 
-/* A buffer that had to be waited for may come when the turn has no bytes left: it is kept. */
+/* The buffer may come when the turn has no bytes left: the command keeps it for the next turn. */
 static void bulk_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	struct tgt_req *treq = tgt_req(req);
@@ -158,7 +158,8 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 	return true;
 }
 
-/* Pieces of its host's other queues, which its line waits for, may last. */
+/* Ends commands that wait for their turn: the flow may wait long for pieces of the host's other
+ * queues. */
 void tgt_io_bulk_closing(struct weft_qpair *qp)
 {
 	for (uint32_t i = 0; i < qp->high_water; i++) {

@@ -1,4 +1,5 @@
-/* compare.c - Compare: the host's data beside ours; memory where it lies, of storage a copy. */
+/* compare.c - Compare: the host's data against the namespace's, in place for memory, through a
+ * buffer for other storage. */
 #include <string.h>
 
 #include "target/io/io.h"

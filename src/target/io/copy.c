@@ -1,4 +1,5 @@
-/* copy.c - Copy: ranges of a namespace to one place of it, through a buffer (NVM 1.0, 3.2.2).
+/* copy.c - Copy: ranges of a namespace are copied to one place of it, through a buffer (NVM 1.0,
+ * 3.2.2).
  *
  *   range 0, range 1, …  ─▶ read a piece ─▶ write it at the destination, which moves along */
 #include <string.h>
@@ -33,7 +34,7 @@ static uint64_t range_bytes(struct weft_req *req)
 	return (uint64_t)range_at(req, tgt_req(req)->range).nlb << tgt_req(req)->ns->lba_shift;
 }
 
-/* --- piece by piece --------------------------------------------------------------------------- */
+/* --- pieces ----------------------------------------------------------------------------------- */
 
 static void copy_piece(struct weft_req *req);
 
@@ -94,7 +95,7 @@ static void copy_piece(struct weft_req *req)
 		return;
 	}
 	weft_reactor_bulk_spend(req->qp->group->reactor,
-				treq->piece); /* again: it is written, too */
+				treq->piece); /* checked again: it is written, too */
 	tgt_io_submit(req, WEFT_IO_READ, req->data, from, treq->piece, 0, copy_piece_read);
 }
 

@@ -1,7 +1,7 @@
-/* fused.c - Compare and Write as one: no write of anybody comes between (NVM 1.0, 2.1.4).
+/* fused.c - Compare and Write as a fused pair: no other write comes between them (NVM 1.0, 2.1.4).
  *
- *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ fence against writers
- *     ─▶ compare ─▶ write, or abort it ─▶ let go
+ *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ quiesce against writers
+ *     ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
  *
  * Invariant: a pair is answered together; first->partner is second and the other way round. */
 
@@ -15,14 +15,14 @@ static void finish_pair(struct weft_req *first, uint16_t first_sc, struct weft_r
 	tgt_io_finish(second, second_sc);
 }
 
-/* The command at fault says why, the other that it fell with it. A retry of the pair helps where a
- * retry of the one at fault may: the other has DNR if, and only if, that one has. */
+/* The command at fault gets the reason, the other one "aborted, failed fused command". The other
+ * one has DNR if, and only if, a retry of the one at fault cannot help either. */
 static void fail_pair(struct weft_req *req, uint16_t sc)
 {
 	finish_pair(req, sc, tgt_req(req)->partner, SC_GENERIC(FUSED_FAIL) | (sc & SC_DNR));
 }
 
-/* --- alone ------------------------------------------------------------------------------------ */
+/* --- the first command waits alone ------------------------------------------------------------ */
 
 static void fused_unquiesce(struct weft_req *req)
 {
@@ -61,7 +61,7 @@ static uint16_t check_pair(struct weft_req *first, struct weft_req *second, stru
 	return sc ? sc : tgt_io_set_data_range(second, ns);
 }
 
-/* Answered, because the namespace is none for them, or they are none for it. */
+/* True: both were answered, because they do not fit each other or the namespace. */
 static bool refuse_pair(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
 {
 	uint16_t reach = ns->removing ? SC_GENERIC(INVALID_NS) | SC_DNR :
@@ -95,7 +95,7 @@ static void fused_quiesced(struct tgt_ns_quiesce *quiesce)
 	tgt_io_compare_run(first);
 }
 
-/* --- both are here ---------------------------------------------------------------------------- */
+/* --- both commands are here ------------------------------------------------------------------- */
 
 static void pair_data_ready(struct weft_req *first, struct weft_req *second)
 {
@@ -164,7 +164,7 @@ static void pair_begin(struct weft_req *first, struct weft_req *second)
 	weft_req_fetch(second, tgt_req(second)->length, pair_fetched);
 }
 
-/* --- as they arrive --------------------------------------------------------------------------- */
+/* --- arrival ---------------------------------------------------------------------------------- */
 
 static void wait_for_second(struct tgt_queue *queue, struct weft_req *first)
 {

@@ -1,9 +1,9 @@
-/* io.c - I/O commands, on the reactor of their queue: the table, what they have in common.
+/* io.c - I/O commands, on the reactor of their queue: the table, and what they have in common.
  *
  *   command ─▶ enter the namespace ─▶ check ─▶ data or buffer ─▶ storage ─▶ finish ─▶ reply
  *
- * A command that waits for its data does not hold the namespace meanwhile: it looks it up again,
- * and finds it gone, smaller or other than before. */
+ * A command that waits for its data has left the namespace: it looks the namespace up again, which
+ * may be gone, smaller or another one by then. */
 #include "target/io/io.h"
 
 #include "target/resv/resv.h"
@@ -151,7 +151,7 @@ void tgt_io_done(struct weft_io *io, int rc)
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* By way of the control reactor, which keeps the error log, and knows about health. */
+/* By way of the control reactor, which keeps the error log and the health status. */
 static void io_fail_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);

@@ -9,10 +9,10 @@ extern const struct tgt_command_info tgt_io_commands[];
 void tgt_io_command(struct weft_req *req);
 /* Answers; a fused command goes on with its pair. */
 void tgt_io_finish(struct weft_req *req, uint16_t status);
-void tgt_io_done(struct weft_io *io, int rc); /* finishes with what became of the io */
-/* io/storage_error.c: storage did not do the request's io; the status to answer with. */
+void tgt_io_done(struct weft_io *io, int rc); /* finishes with the status of the io */
+/* io/storage_error.c: storage failed the request's io; returns the status to answer with. */
 uint16_t tgt_io_failed(struct weft_req *req, int rc);
-/* What storage made of the request's io; once for each io. */
+/* The status of the request's io; call it once for each io. */
 static inline uint16_t tgt_io_status(struct weft_req *req, int rc)
 {
 	return rc < 0 ? tgt_io_failed(req, rc) : 0;
@@ -23,25 +23,25 @@ uint16_t tgt_io_set_range(struct weft_req *req, const struct tgt_ns *ns);
 /* The same for commands that move the range's data between host and namespace. */
 uint16_t tgt_io_set_data_range(struct weft_req *req, const struct tgt_ns *ns);
 uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb);
-/* Of a piece, in bytes: the namespace may have shrunk since the whole was checked. */
+/* For a piece, in bytes: the namespace may have shrunk since the whole range was checked. */
 uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t length);
-/* To the namespace that the request works on. */
+/* Submits an io to the request's namespace. */
 void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));
-/* Runs @attempt now and, while somebody keeps it out, which is false, in later turns; the backend has
- * no io of @req meanwhile. */
+/* Calls @attempt now and, while it returns false because the block guard refuses it, again in later
+ * turns; the backend has no io of @req meanwhile. */
 void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *req));
-/* io/buffer.c: a buffer of tgt_req.length at req->data, then @run, in the namespace, now or when one is
- * free. Fetched data is still at tgt_req.host_data. */
+/* io/buffer.c: gets a buffer of tgt_req.length at req->data and calls @run, inside the namespace,
+ * now or when a buffer is free. Fetched data stays at tgt_req.host_data. */
 void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req));
-/* WEFT_IO_FUA where the command asks for it or the host turned the write cache off. */
+/* WEFT_IO_FUA if the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
 
 /* io/write_data.c: commands that bring data */
 struct tgt_write_data_ops {
 	bool writer;
-	bool list; /* of ranges: see io/range_lists.c */
-	/* Before the data is asked for: 0 and how many bytes in tgt_req.length, or a status. */
+	bool list; /* it is a range list: see io/range_lists.c */
+	/* Before the data is fetched: 0, and how many bytes in tgt_req.length, or a status. */
 	uint16_t (*check_command)(struct weft_req *req, const struct tgt_ns *ns);
 	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
 	uint16_t (*check_data)(struct weft_req *req, const struct tgt_ns *ns);
@@ -49,26 +49,26 @@ struct tgt_write_data_ops {
 };
 void tgt_io_write_data(struct weft_req *req, const struct tgt_write_data_ops *input);
 
-/* io/range_lists.c: commands that bring a list of ranges, and keep it until they end: @fetch, now
- * or when their share has fewer of them. */
+/* io/range_lists.c: commands that bring a list of ranges keep it until they end. Calls @fetch, now
+ * or when their tenant has fewer lists. */
 void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req));
 void tgt_io_list_release(struct weft_req *req);
-void tgt_io_list_unwait(struct weft_req *req); /* that waits: it does not any more */
+void tgt_io_list_unwait(struct weft_req *req); /* takes a waiting command off the list */
 void tgt_io_lists_wake_next(struct weft_task *task);
-void tgt_io_lists_closing(struct weft_qpair *qp); /* nothing of it waits any more */
+void tgt_io_lists_closing(struct weft_qpair *qp); /* ends commands of @qp that wait */
 
-/* io/bulk.c: leaves the namespace, and when it is this command's turn enters it again and runs
- * @piece, with a buffer at req->data for as much of @bytes as tgt_req.piece says; 0: it needs none.
- * The backend has no io of @req meanwhile. */
+/* io/bulk.c: leaves the namespace; when it is this command's turn, enters again and calls @piece,
+ * with a buffer at req->data for as much of @bytes as tgt_req.piece says; 0: it needs none. The
+ * backend has no io of @req meanwhile. */
 enum { TGT_PIECE_BYTES = 128 << 10 };
 void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft_req *req));
-/* The line of the command's host, on this reactor. */
+/* The flow of the command's host, on this reactor. */
 struct weft_bulk_flow *tgt_io_bulk_queue(struct weft_req *req);
-/* Storage has no piece of it any more; one that has none is left as it is. */
+/* Storage has no piece of @req any more; does nothing if it had none. */
 void tgt_io_piece_ends(struct weft_req *req);
-void tgt_io_bulk_closing(struct weft_qpair *qp); /* nothing of it waits for its turn any more */
-/* A command between two pieces ends with the generic status @sc, which is true; one of which
- * storage has a piece ends after that. */
+void tgt_io_bulk_closing(struct weft_qpair *qp); /* ends commands of @qp that wait for their turn */
+/* True: a command between two pieces has ended with the generic status @sc. False: storage has a
+ * piece, and the command ends after that. */
 bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc);
 
 /* io/…: one file per command or kind */
@@ -82,13 +82,13 @@ void tgt_io_write_zeroes(struct weft_req *req);
 void tgt_io_verify(struct weft_req *req);
 void tgt_io_dsm(struct weft_req *req);
 void tgt_io_copy(struct weft_req *req);
-void tgt_lba_status(
-	struct weft_req *req); /* on the control reactor: an admin command that storage answers */
-void tgt_io_shutdown(
-	struct weft_msg *msg); /* flushes every namespace, then on to the control reactor */
+/* On the control reactor: an admin command that storage answers. */
+void tgt_lba_status(struct weft_req *req);
+/* Flushes every namespace, then continues on the control reactor. */
+void tgt_io_shutdown(struct weft_msg *msg);
 
 /* io/fused.c */
-bool tgt_io_fused(struct weft_req *req); /* true: it took care of @req */
+bool tgt_io_fused(struct weft_req *req); /* true: @req is one of a pair */
 void tgt_io_fused_step(struct weft_req *req, uint16_t status);
 void tgt_io_fused_closing(struct tgt_queue *queue);
 

@@ -1,14 +1,15 @@
-/* lba_status.c - Get LBA Status: which blocks of a range are allocated. It comes by the admin
- * queue, and storage answers it.
+/* lba_status.c - Get LBA Status: which blocks of a range are allocated. An admin command that
+ * storage answers.
  *
- *   control ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer
+ *   control reactor ─▶ back to the queue's reactor ─▶ enter the namespace ─▶ its turn, a buffer
  *       ─▶ storage ─▶ reply
  *
- * The control reactor has nothing to do but to let it pass in its host's turn. Looking for extents
- * is bounded work, and bulk work: so much of it in a turn, and one command after the other. How
- * much one command tells is up to us; its host asks again behind the last descriptor.
+ * The control reactor only passes it on in its host's turn. The search for extents is bounded, and
+ * it is bulk work: a limited amount in a turn, one command after the other. We decide how much one
+ * command reports; its host asks again behind the last descriptor.
  *
- * Storage that does not know counts as allocated. Reservations have no say: no data is told. */
+ * Blocks of which storage knows nothing count as allocated. Reservations do not apply: no data is
+ * read. */
 #include <assert.h>
 #include <string.h>
 
@@ -16,7 +17,7 @@
 
 enum { ANSWER_MAX = 4096 };
 
-/* Each takes the place of what storage has told. */
+/* A descriptor takes the place of the extent that storage has reported. */
 static_assert(sizeof(struct weft_extent) == sizeof(struct nvme_lba_status_desc), "one for one");
 
 static const struct nvme_lba_status_cmd *cmd_of(const struct weft_req *req)
@@ -31,7 +32,7 @@ static uint32_t answer_bytes(const struct weft_req *req)
 	return bytes < ANSWER_MAX ? (uint32_t)bytes : ANSWER_MAX;
 }
 
-/* RL 0 is all to the end of the namespace; what a range has beyond that is out of range. */
+/* RL 0: all to the end of the namespace. A range that reaches beyond that is an error. */
 static uint16_t check_range(struct weft_req *req, const struct tgt_ns *ns, uint64_t *length)
 {
 	uint64_t slba = le64_to_cpu(cmd_of(req)->slba), nlb = le16_to_cpu(cmd_of(req)->rl);
@@ -59,7 +60,8 @@ static uint16_t check_lba_status(struct weft_req *req, const struct tgt_ns *ns, 
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* A descriptor has 32 bits for its blocks; false: the rest of the extent is the next answer's. */
+/* A descriptor has 32 bits for its blocks; false: the host asks again for the rest of the
+ * extent. */
 static bool fill_lba_desc(struct nvme_lba_status_desc *desc, uint8_t shift)
 {
 	struct weft_extent extent;
@@ -112,7 +114,7 @@ static void on_extents(struct weft_io *io, int rc)
 		answer_extents(req, io);
 }
 
-/* It may have become smaller since. */
+/* The namespace may have shrunk since. */
 static void lba_status_find_extents(struct weft_req *req)
 {
 	struct nvme_lba_status *answer = req->data;

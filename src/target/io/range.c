@@ -3,7 +3,7 @@
 
 #include "target/io/io.h"
 
-/* As much of [@at, @at + @left) as storage clears at once. */
+/* Clears as much of [@at, @at + @left) as storage clears at once. */
 static void clear_piece(struct weft_req *req, enum weft_io_kind kind, uint64_t at, uint64_t left,
 			unsigned flags, void (*done)(struct weft_io *io, int rc))
 {
@@ -130,7 +130,7 @@ static struct nvme_dsm_range dsm_range(struct weft_req *req, unsigned index)
 
 static void trim_piece(struct weft_req *req);
 
-/* tgt_req.length: blocks that the command may deallocate yet. */
+/* tgt_req.length: how many blocks the command may still deallocate. */
 static void trim_piece_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
@@ -189,8 +189,8 @@ static uint16_t dsm_after(struct weft_req *req, const struct tgt_ns *ns)
 	return 0;
 }
 
-/* Attributes other than Deallocate are hints that we do not use. That one is a hint, too: what goes
- * beyond the limits stays as it is (NVM 1.0, 3.2.3). */
+/* Attributes other than Deallocate are hints that we do not use. Deallocate is a hint, too: blocks
+ * beyond the limits stay as they are (NVM 1.0, 3.2.3). */
 static void dsm_run(struct weft_req *req)
 {
 	tgt_req(req)->length = TGT_DSM_BLOCKS;

@@ -1,17 +1,20 @@
-/* range_lists.c - Copy and Dataset Management bring a list of ranges, and keep it until they end: a share has
- * so many of them in buffers of a reactor.
+/* range_lists.c - range lists: a limit for the Copy and Dataset Management commands of a tenant on
+ * a reactor.
  *
  *   its list? ── fewer than TGT_RANGE_LISTS_MAX ──▶ fetch ─▶ pieces ─▶ finish ─▶ one fewer
  *       └─ as many ─▶ wait ─▶ the first, in a later turn ─▶ fetch         │
  *                              ▲                                          │
  *                              └──────────────────────────────────────────┘
  *
- * Buffers for small data on its way in are of all hosts, and such a command lasts. A list that came in
- * its capsule needs no buffer, and is not counted: it stays where it was received, of which a share
- * has so much (transport/tcp/chunks.c, transport/rdma/rx.c).
+ * A Copy or Dataset Management command keeps its list of ranges until it ends. Lists of all hosts
+ * come out of the same small "in" buffers, so a tenant may hold TGT_RANGE_LISTS_MAX of them on a
+ * reactor; further commands wait. A list inside the capsule needs no buffer and is not counted
+ * here: it stays where it was received, which the rx quota limits (transport/tcp/chunks.c,
+ * transport/rdma/rx.c).
  *
- * Invariant: while somebody waits, there is no room, or the task is deferred that gives it away. It
- * looks at the share before it runs a command, not after: the last one may end who has the share. */
+ * Invariant: while a command waits, there is no room, or the task that wakes it is deferred. The
+ * task reads the tenant before it runs a command, not after: the last command's end may free the
+ * tenant. */
 #include "target/io/io.h"
 
 static struct tgt_flow_local *tenant_of(struct weft_req *req)
@@ -65,7 +68,7 @@ void tgt_io_list_unwait(struct weft_req *req)
 		weft_task_cancel(&share->wake_task);
 }
 
-/* One in a turn. */
+/* One command in a turn. */
 void tgt_io_lists_wake_next(struct weft_task *task)
 {
 	struct tgt_flow_local *share = container_of(task, struct tgt_flow_local, wake_task);
@@ -77,7 +80,7 @@ void tgt_io_lists_wake_next(struct weft_task *task)
 	tgt_req(req)->retry(req);
 }
 
-/* What its host's other queues have under way may last. */
+/* Ends commands that wait: commands of the host's other queues may keep their lists for long. */
 void tgt_io_lists_closing(struct weft_qpair *qp)
 {
 	for (uint32_t i = 0; i < qp->high_water; i++) {

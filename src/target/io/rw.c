@@ -26,8 +26,8 @@ static void *mapped_address(struct weft_req *req)
 	return treq->ns->be->ops->map(treq->ns->be, treq->offset);
 }
 
-/* Memory goes out as it lies there, a block at a time as it is then, and the namespace stays until
- * it has left. */
+/* The reply leaves from the namespace's own memory, block by block as it is then; the memory is
+ * pinned until the reply has left. */
 static void read_in_place(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
@@ -40,7 +40,7 @@ static void read_in_place(struct weft_req *req)
 	tgt_io_finish(req, 0);
 }
 
-/* As it lies there now. */
+/* Copies the blocks as they are now. */
 static bool copy_guarded(struct weft_req *req)
 {
 	struct weft_guard *guard = tgt_req(req)->ns->be->guard;
@@ -135,7 +135,7 @@ void tgt_io_flush(struct weft_req *req)
 		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, tgt_io_done);
 }
 
-/* --- shutdown: every namespace in turn -------------------------------------------------------- */
+/* --- shutdown: flush every namespace in turn -------------------------------------------------- */
 
 static void shutdown_flush_next(struct weft_req *req);
 
@@ -147,7 +147,7 @@ static void shutdown_done_on_control(struct weft_msg *msg)
 	tgt_control_reply(req, 0);
 }
 
-/* A shutdown does not stop at a flush that failed, which is told in the log. */
+/* A shutdown goes on after a flush that failed; the log has a line about it. */
 static void shutdown_flush_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);

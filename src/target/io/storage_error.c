@@ -1,13 +1,13 @@
-/* storage_error.c - storage fails: the host is told, it is counted, and an operator reads of it.
+/* storage_error.c - an error of storage: the host gets a status, counters grow, the log has a line.
  *
  *   -errno ─┬─▶ status: weft_status_from_errno(), by what storage was asked for, not by the command
  *           ├─▶ counters: of the namespace (ctl status); media errors of the subsystem (SMART)
- *           └─▶ a line in the log, with namespace and errno; so many a second
+ *           └─▶ a line in the log, with namespace and errno, rate limited
  *
- * A command may ask storage for several things, of which one fails: the read of a Compare, the write
- * of a Copy.
+ * A command may ask storage for several things, of which one fails: the read of a Compare, the
+ * write of a Copy.
  *
- * Invariant: whatever storage answered comes by here, once, while the command is at work. */
+ * Invariant: every error of storage comes through here, once, while the command is at work. */
 #include <stdio.h>
 #include <string.h>
 

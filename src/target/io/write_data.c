@@ -1,9 +1,9 @@
-/* write_data.c - commands that bring data: checked before it is asked for, and again when it is here.
+/* write_data.c - commands that bring data: they are checked before the data is fetched, and again
+ * when it is here.
  *
  *   look the namespace up, check ─▶ fetch (the host takes its time) ─▶ enter, check again ─▶ run
  *
- * Between the two the namespace may have gone, shrunk, or become one that is not reached this
- * way. */
+ * Between the two the namespace may go, shrink, or become inaccessible through this path. */
 #include "target/io/io.h"
 
 static void write_data_enter_ns(struct weft_req *req)

@@ -1,13 +1,14 @@
-/* apply.c - the store moved: make it so, here, and say when it is.
+/* apply.c - reservations, a newer revision in the store: publish the new views, notify hosts, abort
+ * commands that are forbidden now, then acknowledge the revision.
  *
- *   moved ─▶ for every namespace whose record is newer: publish its view, tell hosts (notice_dispatch.c)
- *         ─▶ a barrier: every reactor goes by the new views, and aborts ─▶ ack
- *               └──────── storage still has something to abort ◀┘
+ *   changed ─▶ for every namespace whose record is newer: publish its view, notify its hosts
+ *           ─▶ a barrier: every reactor uses the new views, and aborts ─▶ acknowledge
+ *                 └──────── storage still has a command to abort ◀┘
  *
- * Of the first part, a turn of the control reactor does a slice: many namespaces may have changed,
- * and that may be news to many hosts, through many controllers. What moves meanwhile is next. If
- * very many hosts are to lose commands, there is a barrier for some of them before the next
- * namespace is looked at.
+ * A turn of the control reactor does a slice of the first part: many namespaces may have changed,
+ * and many hosts with many controllers may need a notice (notice_dispatch.c). Revisions that come
+ * meanwhile are applied next. If very many hosts lose commands, there is a barrier for some of them
+ * before the next namespace is read.
  *
  * Invariant: a revision is acknowledged when no command that it forbids can begin here, and none
  * that it aborts goes on. */
@@ -22,11 +23,12 @@
 #include "target/resv/resv.h"
 
 enum {
-	ABORT_MS = 1, /* until it is looked again what storage has; then twice as long … */
+	ABORT_MS = 1, /* until storage is asked again for commands to abort; then twice as long … */
 	ABORT_MS_MAX = 64,
 	RETRY_MS = 100,
-	VICTIMS = 1024, /* when there are so many, they are aborted before others are looked for */
-	SLICE = 512, /* records, registrants and notices read, controllers looked at, notices told */
+	VICTIMS = 1024, /* so many are aborted before more are collected */
+	/* Records, registrants and notices read, controllers visited, notices dispatched. */
+	SLICE = 512,
 };
 
 struct tgt_resv {
@@ -35,16 +37,16 @@ struct tgt_resv {
 	struct weft_timer timer;
 	struct weft_task task; /* the next slice */
 	bool running, failed;
-	uint64_t revision; /* that is made so */
-	uint32_t nsid;     /* the next to look at */
+	uint64_t revision; /* that is being applied */
+	uint32_t nsid;     /* the next namespace */
 	struct resv_dispatch dispatch;
 	struct resv_view *old;
 	struct resv_victim *victims;
 	unsigned nvictims;
-	atomic_bool ended; /* all that is to be aborted */
+	atomic_bool ended; /* every command to abort has ended */
 	unsigned abort_ms;
 	void (*stopped)(struct weft_subsys *s);
-	struct resv_abort aborts[]; /* by group, that group's during a barrier */
+	struct resv_abort aborts[]; /* by poll group, which owns it during a barrier */
 };
 
 static void apply_revision(struct tgt_resv *resv);
@@ -96,7 +98,7 @@ int tgt_resv_load(struct tgt_ns *ns)
 
 /* --- one namespace ---------------------------------------------------------------------------- */
 
-/* Those of its notices that came since the last time. */
+/* The first notice that came since the last time. */
 static unsigned first_new_notice(const struct tgt_ns *ns, const struct resv_state *st)
 {
 	uint64_t fresh = st->noticed - ns->resv_noticed;
@@ -145,7 +147,7 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
 				     st->nnotices - first);
 	if (!rc)
 		rc = add_victims(resv, ns, st);
-	if (rc < 0) { /* for what is not published nobody is told, or loses commands */
+	if (rc < 0) { /* nobody is notified of a view that is not published, or loses commands */
 		tgt_resv_dispatch_end(&resv->dispatch);
 		free(view);
 		return rc;
@@ -156,8 +158,8 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
 	return 0;
 }
 
-/* What that cost. A record that is not ours to read was not written by a target like this one:
- * nothing is known, and nothing is acknowledged. */
+/* Returns the cost. A record that cannot be decoded was not written by a target like this one: its
+ * state is unknown, and the revision is not acknowledged. */
 static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 {
 	const struct weft_store_record *record = find_resv_record(ns);
@@ -177,7 +179,7 @@ static int apply_ns(struct tgt_resv *resv, struct tgt_ns *ns)
 	return rc < 0 ? rc : (int)(st.nregs + st.nnotices + 1);
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all namespaces: barrier and acknowledgement ---------------------------------------------- */
 
 static void free_old_views(struct tgt_resv *resv)
 {
@@ -262,7 +264,7 @@ static void revision_applied(struct tgt_resv *resv)
 		apply_revision(resv);
 }
 
-/* Storage may take long. */
+/* Storage may take long over the commands to abort. */
 static void recheck_aborts_later(struct tgt_resv *resv)
 {
 	weft_timer_set(resv->subsys->target->control, &resv->timer, resv->abort_ms);
@@ -286,7 +288,7 @@ static void resv_barrier_done(struct tgt_barrier *barrier)
 
 /* --- slices ----------------------------------------------------------------------------------- */
 
-/* Both say what they cost. Of a namespace that is gone there is nothing to tell. */
+/* Both return the cost. For a namespace that is gone nothing is dispatched. */
 static int dispatch_bucket(struct tgt_resv *resv)
 {
 	struct resv_dispatch *dispatch = &resv->dispatch;
@@ -314,7 +316,7 @@ static int apply_next_ns(struct tgt_resv *resv)
 	return cost < 0 ? 1 : cost;
 }
 
-/* Before the next round. */
+/* Before the next barrier. */
 static bool slice_has_more(const struct tgt_resv *resv)
 {
 	return resv->dispatch.n || (resv->nsid <= WEFT_NSID_MAX && resv->nvictims < VICTIMS);
@@ -327,8 +329,8 @@ static void begin_aborts(struct tgt_resv *resv)
 	start_abort_barrier(resv);
 }
 
-/* A subsystem that is being removed follows no more, and so does not acknowledge: its namespaces
- * go, and then its store. */
+/* A subsystem that is being removed applies and acknowledges nothing more: its namespaces go, and
+ * then its store. */
 static void apply_slice(struct weft_task *task)
 {
 	struct tgt_resv *resv = container_of(task, struct tgt_resv, task);

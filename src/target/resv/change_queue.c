@@ -1,20 +1,19 @@
-/* change_queue.c - changes of a namespace's reservation wait in line, and are committed by the
- * batch.
+/* change_queue.c - the change queue: changes of a namespace's reservation are queued, run through
+ * the rules and committed in batches.
  *
- *   change ─▶ the line of its namespace ─▶ batch: the rules, one change after the other ─▶ commit
- *                 ▲                                                                         │
- *                 └── the batch again: another member was faster ◀──────────────────────────┤
- *                              replies ◀── settled: it binds everywhere ◀── committed ◀─────┘
+ *   change ─▶ its namespace's queue ─▶ batch: the rules, one change after the other ─▶ commit
+ *                 ▲                                                                      │
+ *                 └── run the batch again: another member was faster ◀───────────────────┤
+ *                         replies ◀── settled: all members act by it ◀── committed ◀─────┘
  *
- * The next batch runs on what the one before it has committed, so no change of ours is run again
- * because of another one of ours: n changes cost n runs of the rules, whoever sends them at once.
- * Hosts take turns in a line, by their names, and lines in a turn of the control reactor.
+ * A batch starts from the state that the one before it committed, so our own changes never make
+ * each other stale: n changes run the rules n times. Hosts take turns within a queue, by their
+ * NQNs, and queues within a turn of the control reactor.
  *
- * A change is answered when it binds everywhere, and so is a command that found nothing to change:
- * what it relies on may be on its way to others. One that the rules refuse is answered when what
- * was run before it is committed.
+ * A change is answered when it is settled, and so is a command that changed nothing, since what it
+ * relies on may not be settled yet. A refusal is answered when the changes before it are committed.
  *
- * Invariant: of each line, one batch at most is not committed. */
+ * Invariant: of each queue, at most one batch is not committed. */
 #include "target/resv/change_queue.h"
 
 #include <assert.h>
@@ -28,21 +27,22 @@
 #include "target/resv/resv.h"
 
 enum {
-	BATCH_MAX = 64,       /* changes */
-	QUEUES_PER_TURN = 16, /* that run in one turn of the control reactor */
-	BATCH_COST = 7, /* to read, run and commit one is as much work as so many commands more */
+	BATCH_MAX = 64,       /* changes in a batch */
+	QUEUES_PER_TURN = 16, /* run in one turn of the control reactor */
+	/* To read, run and commit a batch is as much work as so many commands more. */
+	BATCH_COST = 7,
 };
 
 struct resv_change {
-	struct weft_list link;       /* where it waits, or its batch */
-	struct weft_list behind;     /* of the first of its host in line: the others */
-	struct weft_list queue_link; /* queue->changes */
+	struct weft_list link;       /* in its queue, or in its batch */
+	struct weft_list behind;     /* of a host's first change: the host's other changes */
+	struct weft_list queue_link; /* queue->resv_changes */
 	struct weft_subsys *subsys;
 	const struct tgt_flow *flow; /* of its host; NULL: its queue is gone */
 	struct weft_req *req;        /* NULL: its queue is gone, nobody waits for the answer */
 	struct resv_batch *batch;
 	struct resv_request rq;
-	bool first;      /* of its host in line */
+	bool first;      /* it is the first queued change of its host */
 	uint16_t status; /* what the rules said */
 };
 
@@ -50,10 +50,11 @@ struct resv_change_queue {
 	struct weft_list link; /* target->resv_change_queues, while it can run */
 	struct weft_subsys *subsys;
 	uint32_t nsid;
-	struct weft_list requeued; /* changes whose batch found others faster; before all others */
+	struct weft_list requeued; /* changes whose batch another member overtook; they run first */
 	struct weft_list hosts;    /* the first change of each host, in turn */
 	struct resv_batch *committing;
-	struct weft_store_wait room; /* for more notices, see resv_has_notice_room() */
+	struct weft_store_wait
+		room; /* until there is room for more notices: resv_has_notice_room() */
 	bool full;
 };
 
@@ -68,7 +69,7 @@ struct resv_batch {
 	struct weft_store_wait wait;
 };
 
-/* --- in line ---------------------------------------------------------------------------------- */
+/* --- changes in a queue ----------------------------------------------------------------------- */
 
 static struct resv_change *first_change_of_host(const struct resv_change_queue *chq,
 						const struct tgt_flow *flow)
@@ -89,7 +90,7 @@ static void change_enqueue(struct resv_change_queue *chq, struct resv_change *ch
 	weft_list_push(first ? &first->behind : &chq->hosts, &change->link);
 }
 
-/* The next of its host comes after those of other hosts. */
+/* The next change of the same host goes behind those of other hosts. */
 static void change_dequeue(struct resv_change_queue *chq, struct resv_change *change)
 {
 	struct weft_list *link = change->first ? weft_list_pop(&change->behind) : NULL;
@@ -113,7 +114,7 @@ static struct resv_change *change_queue_next(const struct resv_change_queue *chq
 	return weft_list_empty(from) ? NULL : container_of(from->next, struct resv_change, link);
 }
 
-/* --- lines ------------------------------------------------------------------------------------ */
+/* --- queues ----------------------------------------------------------------------------------- */
 
 static struct resv_change_queue *change_queue_get(struct weft_subsys *s, uint32_t nsid)
 {
@@ -132,7 +133,7 @@ static struct resv_change_queue *change_queue_get(struct weft_subsys *s, uint32_
 	return *chq;
 }
 
-/* It can run, or is not needed any more. */
+/* Schedules the queue if it can run, frees it if it is empty. */
 static void change_queue_schedule(struct resv_change_queue *chq)
 {
 	struct weft_target *t = chq->subsys->target;
@@ -180,7 +181,7 @@ static void free_batch(struct resv_batch *batch)
 
 /* --- settled ---------------------------------------------------------------------------------- */
 
-/* The store does not settle it: we are no member any more, or stop. */
+/* The store will not settle the change: we are no member any more, or we stop. */
 static uint16_t unsettled_status(int rc)
 {
 	return rc == -EOWNERDEAD ? SC_PATH(ANA_PERSISTENT_LOSS) : SC_GENERIC(ABORT_QUEUE);
@@ -213,7 +214,7 @@ static void batch_wait_settled(struct resv_batch *batch, uint64_t revision)
 
 /* --- committed -------------------------------------------------------------------------------- */
 
-/* Nobody waits for the answer of those whose queue is gone. */
+/* A change whose queue is gone is freed: nobody waits for its answer. */
 static void batch_requeue(struct resv_change_queue *chq, struct resv_batch *batch)
 {
 	struct resv_change *change, *tmp;
@@ -276,9 +277,8 @@ static void batch_commit(struct resv_batch *batch, const struct resv_state *st, 
 
 /* --- run -------------------------------------------------------------------------------------- */
 
-/* Notices that every member has seen have done their work. There may have been a record before,
- * whose notices somebody has counted: every revision had its number of them at most, so that none
- * is counted twice. */
+/* Drops notices that every member has seen. A removed record may have had notices that somebody has
+ * counted: a revision has at most so many of them, so the count starts above all of those. */
 static int load_resv_state(const struct tgt_ns *ns, struct resv_state *st, uint64_t *version)
 {
 	const struct weft_store *store = ns->subsys->store;
@@ -306,7 +306,7 @@ static struct resv_batch *batch_new(struct resv_change_queue *chq, const struct 
 	return batch;
 }
 
-/* The namespace of the first change that still has one; those before it are answered. NULL: there
+/* The namespace of the first change that still has one; answers the changes before it. NULL: there
  * is none. */
 static struct tgt_ns *change_queue_ns(struct resv_change_queue *chq)
 {
@@ -324,7 +324,7 @@ static struct tgt_ns *change_queue_ns(struct resv_change_queue *chq)
 	return NULL;
 }
 
-/* True: the state is another one. */
+/* True: the state has changed. */
 static bool batch_run_rules(struct resv_change_queue *chq, struct resv_batch *batch,
 			    const struct tgt_ns *ns, struct resv_state *st)
 {
@@ -412,9 +412,9 @@ void tgt_resv_run_change_queues(struct weft_task *task)
 		weft_reactor_defer(t->control, &t->resv_queue_task);
 }
 
-/* --- beginning, and a queue's end ------------------------------------------------------------- */
+/* --- submit, and the end of a queue ----------------------------------------------------------- */
 
-/* The same in every member. No name is 0. */
+/* The same in every member. No name has the hash 0. */
 static void hash_hostnqn(uint8_t name[RESV_NAME_BYTES], const char *hostnqn)
 {
 	uint8_t hash[32];
@@ -457,7 +457,7 @@ void tgt_resv_submit_change(struct weft_req *req, const struct resv_request *rq)
 	}
 }
 
-/* One that the store has ends when the store gives it back. */
+/* A change that is being committed is freed when the store is done with it. */
 static void change_detach(struct resv_change *change)
 {
 	struct resv_change_queue *chq =

@@ -1,6 +1,6 @@
 /* command.c - the commands that change a reservation: Register, Acquire, Release.
  *
- *   reactor: its data ─▶ control: taken apart ─▶ in line (change_queue.c) ─▶ reply */
+ *   reactor: fetch data ─▶ control reactor: decode ─▶ change queue (change_queue.c) ─▶ reply */
 #include <string.h>
 
 #include "target/io/io.h"

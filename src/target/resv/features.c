@@ -1,4 +1,4 @@
-/* features.c - Reservation Notification Mask and Reservation Persistence, features of a
+/* features.c - Reservation Notification Mask and Reservation Persistence: features of a
  * namespace. */
 #include <string.h>
 
@@ -30,7 +30,7 @@ uint16_t tgt_get_resv_mask(struct weft_req *req, struct tgt_ctrl *ctrl)
 	return 0;
 }
 
-/* A change of the reservation's state, answered when it binds. */
+/* A change of the reservation's state, answered when it is settled. */
 uint16_t tgt_set_resv_persist(struct weft_req *req, struct tgt_ctrl *ctrl, uint32_t value)
 {
 	if (value & ~1u)

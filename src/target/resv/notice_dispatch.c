@@ -1,12 +1,11 @@
-/* notice_dispatch.c - who is told what of a namespace's reservation.
+/* notice_dispatch.c - bring a reservation's new notices to the controllers of their hosts.
  *
- * One change may be news to 512 hosts, and there may be tens of thousands of controllers: what is new
- * is sorted by host, so that a controller finds what is for its own.
+ *   notices ─▶ by host ─▶ controllers, a bucket at a time (apply.c)
+ *       ─▶ log and event (notification_log.c)
  *
- *   notices ─▶ by host ─▶ controllers, a bucket at a time (apply.c) ─▶ log and event (notification_log.c)
- *
- * Controllers come and go meanwhile; the buckets that have them by their id stay. Who connects when
- * its bucket is done has come after the change. */
+ * There may be 512 hosts and tens of thousands of controllers: notices are sorted by host, and
+ * controllers are visited one hash bucket of their ids at a time. Controllers come and go
+ * meanwhile. One that connects behind the cursor came after the change and needs no notice. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* notification_log.c - the Reservation Notification log of a controller: a queue, read one page at a time.
+/* notification_log.c - the Reservation Notification log of a controller: a queue, read one page at
+ * a time.
  *
- * Invariant: while pages are in it that the host was not told of, the event is pending or
- * masked. */
+ * Invariant: while the log has pages that were not reported, the event is pending or masked. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool is_masked(const struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 	return ctrl->resv_mask[nsid - 1] & 1u << type;
 }
 
-/* A host that does not read loses the newest; their numbers tell that they were. */
+/* When the log is full the newest notification is dropped; the gap in the page numbers shows it. */
 static void append_notification(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 {
 	struct tgt_resv_log *log = &ctrl->resv_log;
@@ -37,7 +37,7 @@ void tgt_resv_notify(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 		append_notification(ctrl, nsid, type);
 }
 
-/* Empty, it is a page of zeroes. */
+/* An empty log is a page of zeroes. */
 void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size)
 {
 	const struct tgt_resv_log *log = &ctrl->resv_log;

@@ -1,20 +1,20 @@
-/* preempt_abort.c - the second half of Preempt and Abort: nothing of the preempted hosts goes on.
+/* preempt_abort.c - Preempt and Abort: end all commands of the preempted hosts (victims).
  *
- *   victims, by host and namespace ─▶ connections, some in each turn ─▶ requests of those that are theirs
+ *   victims, by host and namespace ─▶ connections, some in each turn ─▶ requests of victims
  *
- * A command that waits for data, a buffer or its turn is aborted. One that storage has begun cannot be
- * called back: the preempter waits for it, and it has no next piece. New commands of these hosts do not
- * get that far: the view has no registration of theirs any more.
+ * A command that waits for data, a buffer or its turn is aborted. A command that storage has begun
+ * cannot be aborted: the preempter waits for it, and it gets no next piece. New commands of victims
+ * fail already: the reservation view has no registration of theirs any more.
  *
- * There may be tens of thousands of victims, and of connections: who is one is looked up, and a turn
- * does a slice. */
+ * There may be tens of thousands of victims and of connections: victims are found by binary search,
+ * and a turn does a slice. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "target/io/io.h"
 #include "target/resv/resv.h"
 
-enum { SLICE = 512 }; /* connections and requests that are looked at */
+enum { SLICE = 512 }; /* connections and requests visited in a turn */
 
 static int compare_hosts(const void *a, const void *b)
 {

@@ -1,6 +1,6 @@
-/* record.c - a reservation as the store has it.
+/* record.c - the record of a reservation in the store: encode and decode.
  *
- *   ┌ head: format, type, counts, generation, session │ registrants, 32 each │ notices, 24 each ┐ */
+ *  ┌ head: format, type, counts, generation, session │ registrants, 32 each │ notices, 24 each ┐ */
 #include <errno.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct record_reg {
 	__u8 host[RESV_HOST_BYTES];
 	__le64 key;
 	__u8 holder;
-	__u8 name[RESV_NAME_BYTES]; /* zero if a target wrote it that does not know of names */
+	__u8 name[RESV_NAME_BYTES]; /* 0: written by a target that knows no names */
 };
 static_assert(sizeof(struct record_reg) == 32, "a registrant");
 
@@ -93,7 +93,7 @@ static void decode_lists(struct resv_state *st, const char *at)
 	}
 }
 
-/* Only the number of notices goes on. */
+/* Keeps nothing but the number of notices. */
 static void drop_nonpersistent(struct resv_state *st)
 {
 	*st = (struct resv_state){ .noticed = st->noticed };

@@ -1,4 +1,4 @@
-/* report.c - Reservation Report: who is registered, and who holds it. */
+/* report.c - Reservation Report: the registrants, and which of them hold the reservation. */
 #include <string.h>
 
 #include "target/io/io.h"
@@ -7,7 +7,7 @@
 static void put_registrant(struct nvme_registered_ctrl_ext *to, const struct resv_state *st,
 			   const struct resv_reg *reg)
 {
-	to->cntlid = cpu_to_le16(NVME_CNTLID_DYNAMIC); /* a host, whatever its controllers */
+	to->cntlid = cpu_to_le16(NVME_CNTLID_DYNAMIC); /* a host, through any of its controllers */
 	to->rcsts = resv_is_holder(st, reg);
 	to->rkey = cpu_to_le64(reg->key);
 	memcpy(to->hostid, reg->host, sizeof(to->hostid));
@@ -20,7 +20,7 @@ static void report_put_bytes(struct weft_req *req, size_t at, const void *from, 
 	memcpy((char *)req->data + at, from, size < room ? size : room);
 }
 
-/* What does not fit is left out, wherever that is; the count says how many there are. */
+/* Data that does not fit is left out, at any byte; the count is that of all registrants. */
 static void put_report(struct weft_req *req, const struct resv_state *st)
 {
 	struct nvme_resv_status head = {
@@ -66,7 +66,7 @@ static void resv_report_buffer_ready(struct weft_req *req, uint16_t sc)
 		tgt_post_control(req, resv_report_on_control);
 }
 
-/* Host identifiers are of 128 bits on a fabric: only the extended form has room for them. */
+/* Host identifiers have 128 bits on a fabric: only the extended form has room for them. */
 void tgt_resv_report(struct weft_req *req)
 {
 	uint64_t length = ((uint64_t)le32_to_cpu(req->cmd.common.cdw10) + 1) * 4;

@@ -21,7 +21,7 @@ static bool has_room_for(const struct resv_state *st, const uint8_t *name)
 	return st->nregs < RESV_REGS_MAX && same < RESV_REGS_OF_NAME;
 }
 
-/* There is no status for too many. */
+/* There is no status for "too many registrants". */
 static uint16_t add_registrant(struct resv_state *st, const struct resv_request *rq)
 {
 	struct resv_reg *me = &st->regs[st->nregs];
@@ -130,7 +130,7 @@ static uint16_t acquire_reservation(struct resv_state *st, struct resv_reg *me, 
 	return 0;
 }
 
-/* Takes all with @key, or all, off the list, the host that asks only where it is said. */
+/* Unregisters all hosts with @key, or all (@any); the host that asks only if @me_too. */
 static unsigned unregister_by_key(struct resv_state *st, const struct resv_request *rq, bool any,
 				  bool me_too)
 {
@@ -152,7 +152,7 @@ static unsigned unregister_by_key(struct resv_state *st, const struct resv_reque
 	return n;
 }
 
-/* Does the key stand for the reservation, which then is ours? */
+/* Does this key preempt the reservation, so that it becomes ours? */
 static bool is_holders_key(const struct resv_state *st, uint64_t key)
 {
 	if (resv_all_registrants(st->rtype))
@@ -203,7 +203,7 @@ static uint16_t run_acquire(struct resv_state *st, const struct resv_request *rq
 
 /* --- Release ---------------------------------------------------------------------------------- */
 
-/* Who does not hold it has nothing to release, and that is no error. */
+/* A host that does not hold the reservation has nothing to release, and that is no error. */
 static uint16_t release_reservation(struct resv_state *st, struct resv_reg *me,
 				    const struct resv_request *rq, bool *changed)
 {
@@ -242,7 +242,7 @@ static uint16_t run_release(struct resv_state *st, const struct resv_request *rq
 	return release_reservation(st, me, rq, changed);
 }
 
-/* --- all -------------------------------------------------------------------------------------- */
+/* --- dispatch --------------------------------------------------------------------------------- */
 
 static uint16_t run_persist(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {

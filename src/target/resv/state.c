@@ -53,7 +53,7 @@ void resv_remove_registrant(struct resv_state *st, unsigned index)
 	memmove(&st->regs[index], &st->regs[index + 1], (st->nregs - index) * sizeof(st->regs[0]));
 }
 
-/* --- telling ---------------------------------------------------------------------------------- */
+/* --- notices ---------------------------------------------------------------------------------- */
 
 bool resv_has_notice_room(const struct resv_state *st)
 {

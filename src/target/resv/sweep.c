@@ -1,10 +1,11 @@
-/* sweep.c - records that say nothing, of namespaces that are not here, leave the store.
+/* sweep.c - sweep: remove reservation records that say nothing and whose namespace does not exist
+ * here.
  *
- * A namespace that is not here may come back: its reservation stays, with all who are registered and
- * what is to persist. It may be another member's, too, whose hosts know its generation and have yet
- * to be told its notices: while others live, all of it stays. What is swept says no more than no
- * record does.
- * Somebody who writes to one meanwhile is faster, and the sweep is for another day. */
+ * Records with registrants or persistence stay, because the namespace may come back. While other
+ * members live all records stay: the namespace may be theirs, and their hosts know its generation
+ * and may not have its notices yet. A removed record means the same as none.
+ *
+ * If somebody writes one of the records meanwhile, the commit fails and the sweep is skipped. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static void sweep_committed(struct weft_store_txn *txn, int rc)
 	sweep_free(sweep);
 }
 
-/* --- which ------------------------------------------------------------------------------------ */
+/* --- which records ---------------------------------------------------------------------------- */
 
 static const struct weft_store_record *next_resv_record(struct weft_store *store, const char *key)
 {
@@ -105,7 +106,7 @@ static int sweep_collect(struct sweep *sweep)
 		    record_is_empty(s->store, record))
 			rc = sweep_add(sweep, record);
 	for (unsigned i = 0; i < sweep->n; i++)
-		sweep->writes[i].key = sweep->keys[i]; /* where they stay */
+		sweep->writes[i].key = sweep->keys[i]; /* which does not move any more */
 	return rc;
 }
 

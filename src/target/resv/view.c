@@ -1,4 +1,5 @@
-/* view.c - the question that every I/O command asks, on its reactor, without a lock.
+/* view.c - the reservation view: may this I/O command run? Every command asks it on its reactor,
+ * without a lock.
  *
  *                          holder      registrant   anybody else
  *   write exclusive        r w         r -          r -
@@ -52,7 +53,8 @@ static bool is_for_one(uint8_t rtype)
 	return rtype == NVME_RESERVATION_RTYPE_WE || rtype == NVME_RESERVATION_RTYPE_EA;
 }
 
-/* What is not known to leave the data alone does not. Flush is a write as the table has it. */
+/* A command that is not known to leave the data alone counts as a write. So does Flush, as in the
+ * figure. */
 static bool is_write(uint8_t opcode)
 {
 	return opcode != nvme_cmd_read && opcode != nvme_cmd_compare && opcode != nvme_cmd_verify;

@@ -1,7 +1,8 @@
-/* export.c - what a target that stands still tells the process that goes on with it.
+/* export.c - takeover, old process: export a frozen target: its listeners, subsystems, controllers
+ * and queues.
  *
- * All is read on the control reactor: a reactor whose connections are still touches nothing of
- * them, and its answer to the last look came after what it did before. */
+ * Everything is read on the control reactor: a frozen reactor does not touch its connections, and
+ * its answer to the last check came after its last change. */
 #include "target/takeover/takeover.h"
 
 #include <assert.h>
@@ -231,7 +232,7 @@ static void export_listeners(struct weft_target_state *state, struct weft_target
 	}
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the target ------------------------------------------------------------------------------- */
 
 struct object_counts {
 	size_t listeners, subsystems, ctrls, queues;

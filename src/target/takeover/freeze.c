@@ -1,21 +1,20 @@
-/* freeze.c - the target takes no new command, waits for those under way, and stands still until
- * it is thawed.
+/* freeze.c - freeze and thaw: the target takes no new command, waits for those under way, and
+ * stands still until it is thawed.
  *
- *   pause listeners ─▶ freeze poll groups ─▶ check: is everything idle? ── twice in a row
- *       ─▶ stop keep-alive ─▶ done
- *                                              ├─ commands are ─▶ freeze the store, check again
- *                                              └─ no
- *                                                  ─▶ check again ┄ past the limit ┄▶ thaw, and say who is busy
+ *   pause listeners ─▶ freeze poll groups ─▶ check: is everything idle?
+ *       ├─ twice in a row ─▶ stop keep-alive ─▶ done
+ *       ├─ the commands are ─▶ freeze the store, check again
+ *       └─ no ─▶ check again ┄ past the limit ┄▶ thaw, and say who is busy
  *
  * A check is a barrier: every reactor counts its requests and busy connections. AERs may stay.
- * Nothing new begins, so the count only falls: when it equals the number of AERs that the
- * control reactor has, nothing else is left. The second check covers what the first one's turn
- * had deferred. A busy reactor checks again by itself for up to 100 turns before it answers.
+ * Nothing new begins, so the count only falls: when it equals the number of AERs that the control
+ * reactor has, nothing else is left. The second check covers what the first one's turn had
+ * deferred. A busy reactor checks again by itself for up to 100 turns before it answers.
  *
- * Connections of peers that needed no permission (before Connect, discovery) are closed if they
- * are busy for that long. The store is frozen after the commands: a reservation change ends only
- * when all members, this one too, act by it. Keep Alive runs until everything is idle, and
- * resumes with the time that was left. */
+ * Connections of peers that needed no permission (before Connect, discovery) are closed if they are
+ * busy for that long. The store is frozen after the commands: a reservation change ends only when
+ * all members, this one too, act by it. Keep Alive runs until everything is idle, and resumes with
+ * the time that was left. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -25,19 +24,19 @@
 #include "target/takeover/freeze_store.h"
 
 enum {
-	TURNS_MAX = 100, /* in which a reactor looks again before the control reactor is asked */
-	CHECKS_MIN = 10, /* where threads wait for a CPU, time alone says nothing of commands */
+	TURNS_MAX = 100, /* a reactor checks again so often before it answers */
+	CHECKS_MIN = 10, /* whatever the time limit: threads may have waited for a CPU */
 	QUICK_CHECKS = 100,
 	RECHECK_MS = 1,
-	KEEPALIVE_MS_MIN = 1000, /* what hosts sent while all stood still has to be taken in first */
+	KEEPALIVE_MS_MIN = 1000, /* after a thaw: reactors first read what hosts have sent */
 };
 
-/* What one reactor has found. */
+/* What one reactor has found in a check. */
 struct activity {
-	unsigned requests; /* that are not parked */
+	unsigned requests; /* not parked */
 	bool busy;
 	bool has_io;    /* there are requests of I/O queues */
-	unsigned turns; /* that it took to look again */
+	unsigned turns; /* in which it checked again */
 	char who[WEFT_NQN_MAX + 64];
 };
 
@@ -46,9 +45,9 @@ struct freeze {
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
 	uint64_t until_ns;
-	unsigned checks, idle_checks; /* in all; without a move, in a row */
+	unsigned checks, idle_checks; /* in all; in a row with everything idle */
 	struct weft_timer timer;
-	struct activity reactors[]; /* by group */
+	struct activity reactors[]; /* by poll group */
 };
 
 /* --- one reactor ------------------------------------------------------------------------------ */
@@ -63,7 +62,7 @@ static void name_busy_peer(struct activity *activity, struct weft_qpair *qp, con
 		 what);
 }
 
-/* Half of a fused pair has not begun either. */
+/* The first half of a fused pair has not begun either. */
 static unsigned requests_begun(const struct weft_qpair *qp)
 {
 	return qp->inflight - qp->parked - !!qp->fused_waiting;
@@ -74,7 +73,7 @@ static void inspect_qpair(struct activity *activity, struct weft_qpair *qp)
 	unsigned requests = requests_begun(qp);
 	const char *moves;
 
-	if (!qp->transport->busy_reason) /* it came about since the group was frozen */
+	if (!qp->transport->busy_reason) /* the connection came after the poll group was frozen */
 		weft_qpair_close(qp, "it cannot be handed over");
 	else if (!weft_qpair_is_admitted(qp) && activity->turns >= TURNS_MAX &&
 		 qp->transport->busy_reason(qp))

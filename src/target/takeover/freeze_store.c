@@ -1,7 +1,7 @@
-/* freeze_store.c - the state that a subsystem shares with other processes stands still during a
- * takeover.
+/* freeze_store.c - store freeze: the state that a subsystem shares with other processes stands
+ * still during a takeover.
  *
- *   no change is under way ─▶ freeze: the store is neither read nor written, the cluster does not reconcile
+ *   no change is under way ─▶ freeze: the store is neither read nor written, no reconcile
  *     ─▶ what was read last is applied ─▶ idle
  *
  * Other members go on; what they commit is not acknowledged here, so it does not bind yet: they

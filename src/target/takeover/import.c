@@ -1,10 +1,10 @@
-/* import.c - a new target becomes what another process handed over, and stays frozen.
+/* import.c - takeover, successor: build a target from what another process exported; it stays
+ * frozen.
  *
  *   subsystems ─▶ controllers ─▶ listeners ─▶ queues: each on its reactor ─▶ all are here: done
  *
- * What was handed over came from another version perhaps: it is checked like anything that came
- * from outside. When something is wrong the caller ends the process; nothing here was served
- * yet. */
+ * The exporter may be another version, so everything is checked like input from outside. If
+ * something is wrong the caller ends the process; it has served nobody yet. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct import {
 	struct tgt_ctrl **ctrls; /* by their numbers in @state */
 	void (*done)(void *arg, int rc, const struct weft_err *err);
 	void *arg;
-	unsigned pending; /* queues on their way to a reactor, and this walk */
+	unsigned pending; /* queues on their way to a reactor, and the walk itself */
 	int rc;
 	struct weft_err err;
 };
@@ -214,7 +214,7 @@ struct adoption {
 
 static void import_part_done(struct import *in, int rc);
 
-/* The controller is where its admin queue leads. */
+/* The admin queue tells the controller its address. */
 static void adopt_done_on_control(struct weft_msg *msg)
 {
 	struct adoption *adoption = container_of(msg, struct adoption, msg);
@@ -324,7 +324,7 @@ static int import_queues(struct import *in)
 	return rc;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- the target ------------------------------------------------------------------------------- */
 
 static void admit_queue(struct tgt_queue *queue)
 {
@@ -335,9 +335,9 @@ static void admit_queue(struct tgt_queue *queue)
 				 &tgt_tenant_local(queue->ctrl, qp->group)->rx_quota);
 }
 
-/* All are here, and with their admin queues where they come from. Connections stand still: the
- * control reactor may say what they have on their reactors, and nothing looks for its line before
- * they are thawed. */
+/* All controllers are here, and their admin queues tell the addresses of their hosts. Connections
+ * are frozen: the control reactor may set what they have on their reactors, because nothing uses it
+ * before the thaw. */
 static int ctrl_join_tenant(struct tgt_ctrl *ctrl)
 {
 	struct tgt_queue *queue;

@@ -1,8 +1,8 @@
-/* paths.c - what hosts know of their paths goes along: ANA, instances, cross-controller
- * resets.
+/* paths.c - takeover of what hosts know of their paths: ANA states, controller instances,
+ * Cross-Controller Resets.
  *
- * Rules are those that run, not those of the configuration: a group that was taken from this target
- * must not come back with a new process. */
+ * The ANA rules that run are exported, not those of the configuration: a group that was taken from
+ * this target must not come back with a new process. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "target/takeover/takeover.h"
 #include "target/takeover/parts.h"
 
-/* --- out of one process ----------------------------------------------------------------------- */
+/* --- export ----------------------------------------------------------------------------------- */
 
 static struct weft_takeover_entry *alloc_entries(struct weft_items *items, size_t count)
 {
@@ -39,7 +39,7 @@ int tgt_paths_export_subsys(struct weft_subsys_state *state, const struct weft_s
 	return 0;
 }
 
-/* What the rules do not say. */
+/* States that do not follow from the rules. */
 static int export_ctrl_ana(struct weft_items *items, const struct tgt_ctrl *ctrl)
 {
 	uint8_t by_rules[WEFT_ANA_GROUP_MAX];
@@ -84,7 +84,7 @@ void tgt_paths_free_ctrl_state(struct weft_ctrl_state *state)
 	free(state->ccrs.at);
 }
 
-/* --- into the next ---------------------------------------------------------------------------- */
+/* --- import ----------------------------------------------------------------------------------- */
 
 static bool ana_group_is_valid(uint32_t group)
 {

@@ -1,13 +1,14 @@
-/* resv.c - what a controller still has to tell its host of reservations goes along.
+/* resv.c - takeover of reservation notifications that a controller has not delivered to its host
+ * yet.
  *
- * Reservations themselves are in the subsystem's store, which is handed over as a whole. */
+ * Reservations themselves are in the subsystem's store, which is exported as a whole. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "target/takeover/parts.h"
 
-/* --- out of one process ----------------------------------------------------------------------- */
+/* --- export ----------------------------------------------------------------------------------- */
 
 /* The oldest first. */
 static int export_notification_log(struct weft_items *items, const struct tgt_resv_log *log)
@@ -51,7 +52,7 @@ void tgt_resv_free_ctrl_state(struct weft_ctrl_state *state)
 	free(state->resv_masks.at);
 }
 
-/* --- into the next ---------------------------------------------------------------------------- */
+/* --- import ----------------------------------------------------------------------------------- */
 
 int tgt_resv_import_ctrl(const struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {

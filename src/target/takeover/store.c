@@ -1,9 +1,9 @@
-/* store.c - what a subsystem has in common with other processes goes along.
+/* store.c - takeover of the store that a subsystem shares with other processes.
  *
- * Its store moves with the descriptor that makes us a member, so no other member sees one go or
- * come. Reservations are in it, also where it is this process's own. Of the groups that a cluster
- * shares out, what is served here moves, not what the table says: that may be newer, and is for the
- * successor to act by when it goes on. */
+ * The store is exported with the descriptor that makes us a member, so other members see no change.
+ * It has the reservations, also where no other process uses it. Of a cluster's groups, those that
+ * are served here are exported, not the owner table: the table may be newer, and the successor acts
+ * by it when it is thawed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { GROUP_BYTES = WEFT_ANA_GROUP_MAX / 8 };
 
-/* --- out of one process ----------------------------------------------------------------------- */
+/* --- export ----------------------------------------------------------------------------------- */
 
 static int export_cluster(struct weft_subsys_state *state, const struct weft_subsys *s)
 {
@@ -44,7 +44,7 @@ void tgt_store_free_state(struct weft_subsys_state *state)
 	weft_store_state_free(&state->store);
 }
 
-/* --- into the next ---------------------------------------------------------------------------- */
+/* --- import ----------------------------------------------------------------------------------- */
 
 static int import_cluster(const struct weft_subsys_state *state, struct weft_subsys *s,
 			  struct weft_err *err)
@@ -61,7 +61,7 @@ static int import_cluster(const struct weft_subsys_state *state, struct weft_sub
 	return 0;
 }
 
-/* Hosts were told of all that is in the store, so there is nothing to tell. */
+/* The old process has notified hosts of everything in the store. */
 static int import_reservations(struct weft_subsys *s, struct weft_err *err)
 {
 	int rc = 0;

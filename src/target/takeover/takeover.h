@@ -1,11 +1,11 @@
-/* takeover.h - a target that stands still, as the process needs it that goes on with it.
+/* takeover.h - takeover: a frozen target moves to another process.
  *
- *   freeze ─▶ hand over ──▶ (another process) inherit ─▶ thaw
- *      └────── thaw: as if nothing had happened
+ *   old process: freeze ─▶ export ──▶ successor: import ─▶ thaw
+ *                   └────── it failed ─▶ thaw, as if nothing had happened
  *
- * Every call is made on the control reactor. A frozen target executes nothing, so that whoever
- * thaws it, here or there, is the only one who does. Namespaces are not part of it: the successor
- * has them already. */
+ * Every call is made on the control reactor. A frozen target executes nothing, so only the process
+ * that thaws it serves hosts. Namespaces are not exported: the successor has opened them
+ * already. */
 #ifndef WEFT_TARGET_TAKEOVER_TAKEOVER_H
 #define WEFT_TARGET_TAKEOVER_TAKEOVER_H
 
@@ -29,7 +29,7 @@ struct weft_ns_errors_state {
 	uint64_t reads, writes;
 };
 
-/* Something that has a number: what it has come to. */
+/* A number, and its value. */
 struct weft_takeover_entry {
 	uint32_t id, value;
 	uint64_t count;
@@ -37,15 +37,15 @@ struct weft_takeover_entry {
 
 struct weft_subsys_state {
 	char nqn[WEFT_NQN_MAX + 1];
-	uint32_t cntlid; /* the last that was given */
+	uint32_t cntlid; /* the id that was given last */
 	struct weft_totals_state totals;
-	struct weft_items ns_errors;   /* struct weft_ns_errors_state: namespaces that have some */
+	struct weft_items ns_errors;   /* struct weft_ns_errors_state: namespaces with errors */
 	struct weft_items ana_rules;   /* struct weft_ana_rule */
 	struct weft_items ana_changed; /* struct weft_takeover_entry: group and count */
 	uint64_t ana_count;
 	struct weft_items elsewhere;   /* bytes: a bit for each group that others serve */
-	bool draining;                 /* it takes no group */
-	struct weft_store_state store; /* of the discovery subsystem: nothing */
+	bool draining;                 /* it claims no group */
+	struct weft_store_state store; /* empty for the discovery subsystem */
 };
 
 struct weft_feature_state {
@@ -64,8 +64,9 @@ struct weft_ctrl_state {
 	struct weft_items changed;         /* uint32_t: namespaces */
 	uint64_t nerrors;
 	uint32_t portid, ciu, cirn_low, cirn_high;
-	struct weft_items ana;    /* struct weft_takeover_entry: group, enum weft_ana_state if it is
-				     * not what the rules say */
+	/* struct weft_takeover_entry: group and enum weft_ana_state, where the rules say another
+	 * one. */
+	struct weft_items ana;
 	struct weft_items ccrs;   /* struct weft_takeover_entry: controller; CIU and status << 8 */
 	struct weft_items errors; /* bytes: entries of the error log, the oldest first */
 	struct weft_items behavior; /* bytes: Host Behavior Support */
@@ -86,22 +87,22 @@ struct weft_target_state {
 	struct weft_items listeners, subsystems, ctrls, queues;
 };
 
-/* All that is under way ends, nothing new begins; then @done. -ETIMEDOUT: somebody did not come to
- * rest within @limit_ms, @err says who, and the target has gone on. */
+/* Ends everything under way and begins nothing new; then @done. -ETIMEDOUT: @err says who was still
+ * busy after @limit_ms, and the target was thawed. */
 void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
-/* Frozen, or made frozen by weft_target_start_frozen(). */
+/* After weft_target_freeze() or weft_target_start_frozen(). */
 void weft_target_thaw(struct weft_target *t);
 
-/* What is frozen; descriptors in it stay the target's. */
+/* Exports a frozen target; descriptors in @state stay the target's. */
 int weft_target_export(struct weft_target *t, struct weft_target_state *state);
-/* Frees what it points to; closes nothing. */
+/* Frees the memory of @state; closes nothing. */
 void weft_target_state_free(struct weft_target_state *state);
 
 /* A new target waits for weft_target_thaw() before it serves anybody. */
 void weft_target_start_frozen(struct weft_target *t);
-/* Into a target that was started so and has the same subsystems. Descriptors and bytes of @state
- * are the target's from now on. -EINVAL: it makes no sense, @err says what. */
+/* Into a target that was started frozen and has the same subsystems. The target owns the
+ * descriptors and bytes of @state from now on. -EINVAL: @state is not valid, @err says why. */
 void weft_target_import(struct weft_target *t, struct weft_target_state *state,
 			void (*done)(void *arg, int rc, const struct weft_err *err), void *arg);
 
