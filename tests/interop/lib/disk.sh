@@ -5,13 +5,14 @@
 #   1 MiB  FAT: SYSLINUX, the kernel, an initramfs with what it takes to mount the root
 #  64 MiB  ext4: the guest's root, with jobs/JOB as /boot-job.sh, which becomes its process 1
 #
-# Needs guest, the guest's folder, and work, one of our own. No root, nothing is mounted.
+# Needs guest, the guest's folder, work, one of our own, and interop, tests/interop.
+# No root, nothing is mounted.
 # shellcheck disable=SC2154
 
 disk_packages=(e2fsprogs fdisk mtools syslinux syslinux-common kmod cpio xz-utils)
 disk_fat=$((1 << 20)) disk_root=$((64 << 20))
-disk_words="console=ttyS0 quiet mitigations=off nokaslr panic=-1 random.trust_cpu=on tsc=reliable"
-disk_words+=" no_timer_check"	# as vm/boot.sh says
+# shellcheck source=tests/interop/vm/kernel.sh
+. "$interop/vm/kernel.sh"
 
 # The kernel that the guest's modules are of, as a loader wants it; setup.sh has kept it unpacked only.
 disk_kernel() # FILE
@@ -61,7 +62,7 @@ disk_loader() # DISK
 	default linux
 	label linux
 	  kernel vmlinuz
-	  append initrd=initrd $disk_words
+	  append initrd=initrd $kernel_words
 	END
 	mformat -i "$fat" -T $(((disk_root - disk_fat) / 512)) :: &&
 		mcopy -i "$fat" "$work/vmlinuz" "$work/initrd" "$work/syslinux.cfg" :: &&

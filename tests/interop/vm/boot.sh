@@ -36,9 +36,8 @@ kvm)	accel=(-accel kvm -cpu host) ;;
 *)	accel=(-accel "tcg,thread=multi" -cpu "$processor") ;;
 esac
 
-kernel_words="console=ttyS0 quiet mitigations=off nokaslr panic=-1 random.trust_cpu=on tsc=reliable"
-# On a busy machine an emulated timer may be too late for the test that Linux gives it.
-kernel_words+=" no_timer_check"
+# shellcheck source=tests/interop/vm/kernel.sh
+. "$(dirname "$0")/kernel.sh"
 kernel_words+=" net.ifnames=0"
 folder=security_model=none
 # Guests on one network differ in their addresses, and so in these.
