@@ -172,6 +172,16 @@ void weft_req_put_buffer(struct weft_req *req)
 	put_buffer(&req->out);
 }
 
+void weft_req_pass_buffer(struct weft_req *from, struct weft_req *to)
+{
+	assert(from->qp == to->qp && !to->out.at);
+	if (!from->out.at)
+		return;
+	to->out = from->out;
+	to->data = to->out.at;
+	from->data = from->out.at = NULL;
+}
+
 /* --- data from the host ----------------------------------------------------------------------- */
 
 static void fetch_into_buffer(struct weft_req *req, uint16_t sc)

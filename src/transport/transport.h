@@ -157,6 +157,8 @@ void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
 bool weft_req_get_free_buffer(struct weft_req *req, uint32_t len);
 /* Gives the buffer to others before the request ends; harmless if there is none. */
 void weft_req_put_buffer(struct weft_req *req);
+/* Gives that buffer, if @from has one, to @to, which has none. Both are of one queue pair. */
+void weft_req_pass_buffer(struct weft_req *from, struct weft_req *to);
 /* The only way to end a request. */
 void weft_req_reply(struct weft_req *req, uint16_t status);
 /* Ends a request that waits for a buffer or for the host: its then() gets @status.

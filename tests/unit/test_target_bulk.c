@@ -579,10 +579,11 @@ static void send_long_read(struct wire *wire, uint32_t nsid)
 }
 
 /* In the capsule, and more than a small buffer holds. */
-static void send_zeroes(struct wire *wire, uint8_t opcode, uint32_t nsid)
+static void send_zeroes(struct wire *wire, uint8_t opcode, uint8_t fuse, uint32_t nsid)
 {
 	static const char zeroes[3 * BLOCK];
 	union nvme_sqe sqe = { .rw = { .opcode = opcode,
+				       .flags = fuse,
 				       .nsid = cpu_to_le32(nsid),
 				       .slba = cpu_to_le64(FAR),
 				       .nlb = cpu_to_le16(COUNT(zeroes) / BLOCK - 1) } };
@@ -592,12 +593,12 @@ static void send_zeroes(struct wire *wire, uint8_t opcode, uint32_t nsid)
 
 static void send_long_compare(struct wire *wire, uint32_t nsid)
 {
-	send_zeroes(wire, nvme_cmd_compare, nsid);
+	send_zeroes(wire, nvme_cmd_compare, 0, nsid);
 }
 
 static void send_unaligned_write(struct wire *wire, uint32_t nsid)
 {
-	send_zeroes(wire, nvme_cmd_write, nsid);
+	send_zeroes(wire, nvme_cmd_write, 0, nsid);
 }
 
 /* The pool of their buffers is empty: storage has all of them. */
@@ -1121,56 +1122,107 @@ static void a_hold_is_waited_for(void **state)
 	}
 }
 
-/* A buffer that comes while somebody has the namespace for itself is for others, and the command asks
- * for one again afterwards. */
-static void a_hold_is_waited_for_without_a_buffer(void **state)
+/* A buffer that comes while the namespace is quiesced is kept: the command does not wait for another
+ * one afterwards, and so not for the next quiesce either. */
+static void a_quiesce_costs_no_buffer(void **state)
 {
 	struct wire *readers[2];
 	struct tgt_ns_quiesce fence;
 
-	turned_ns_add(PASSING, BLOCK, open_here(&inside));
+	for (size_t i = 1; i < COUNT(buffered); i++) {
+		struct weft_backend *be = open_here(&inside);
+
+		print_message("#   %s\n", buffered[i].name);
+		be->align = BLOCK;
+		turned_ns_add(PASSING, BLOCK, be);
+		open_flooder();
+		take_buffers(readers);
+		buffered[i].send(flood, PASSING);
+		wire_delivered(flood);
+		bounded_turns(LOOKS);
+		hold_passing(&fence);
+		let_one_go();
+		send_read(other, SLOW, 7, PIECE);
+		wire_delivered(other);
+		bounded_turns(LOOKS);
+		assert_false(storage_has(7 * BLOCK));
+		assert_int_equal(flood->answered, flood->sent - 1);
+		tgt_ns_quiesce_end(fence.ns, turned_target);
+		until_answered(flood);
+		assert_int_equal(status_of(flood), 0);
+		let_all_go(other);
+		give_buffers_back(readers);
+		remove_it();
+		close_flooder();
+	}
+}
+
+static void send_long_pair(struct wire *wire, uint32_t nsid)
+{
+	send_zeroes(wire, nvme_cmd_compare, NVME_FUSE_FIRST, nsid);
+	send_zeroes(wire, nvme_cmd_write, NVME_FUSE_SECOND, nsid);
+}
+
+/* A fused pair that waits for a buffer keeps no writer out. One buffer is enough for it, also if
+ * storage wants its Write aligned. */
+static void a_pair_waits_for_its_buffer_outside(void **state)
+{
+	struct weft_backend *be = open_here(&inside);
+	struct wire *readers[2];
+
+	be->align = BLOCK;
+	turned_ns_add(PASSING, BLOCK, be);
 	open_flooder();
 	take_buffers(readers);
-	send_long_read(flood, PASSING);
+	send_long_pair(flood, PASSING);
 	wire_delivered(flood);
 	bounded_turns(LOOKS);
-	hold_passing(&fence);
+	send_half(other, nvme_cmd_write, 0);
+	answered_within_pieces(other);
+	assert_int_equal(status_of(other), 0);
+	assert_int_equal(flood->answered, flood->sent - 2);
 	let_one_go();
-	send_read(other, SLOW, 7, PIECE);
-	wire_delivered(other);
-	bounded_turns(LOOKS);
-	assert_true(storage_has(7 * BLOCK));
-	assert_int_equal(flood->answered, flood->sent - 1);
-	tgt_ns_quiesce_end(fence.ns, turned_target);
-	bounded_turns(LOOKS);
-	assert_int_equal(flood->answered, flood->sent - 1);
-	let_all_go(other);
-	give_buffers_back(readers);
 	until_answered(flood);
 	assert_int_equal(status_of(flood), 0);
+	assert_int_equal(nkept, POOL - 1);
+	give_buffers_back(readers);
 	remove_it();
 	close_flooder();
 }
 
-/* Preempt and Abort ends a write that waits for somebody who has the namespace for itself: when that is
- * over it is not carried out, though nobody has reserved the namespace. */
-static void a_preempted_write_does_not_outwait_a_hold(void **state)
+/* Preempt and Abort ends a command that waits while the namespace is quiesced: afterwards it is not
+ * carried out, though nobody has reserved the namespace. */
+static void preempted_while_quiesced(void (*send)(struct wire *wire, uint32_t nsid),
+				     uint16_t status)
 {
 	struct tgt_ns_quiesce fence;
+	unsigned before;
 
 	turned_ns_add(PASSING, BLOCK, open_here(&inside));
 	open_flooder();
 	hold_passing(&fence);
-	send_unaligned_write(flood, PASSING);
+	before = flood->answered;
+	send(flood, PASSING);
 	wire_delivered(flood);
 	bounded_turns(LOOKS);
 	preempt_and_abort();
-	assert_int_equal(flood->answered, flood->sent - 1);
+	assert_int_equal(flood->answered, before + 1); /* the Register, by preempt_and_abort() */
 	tgt_ns_quiesce_end(fence.ns, turned_target);
 	until_answered(flood);
-	assert_int_equal(status_of(flood), SC_GENERIC(CMD_ABORTED_PREMEPT));
+	assert_int_equal(status_of(flood), status);
 	unreserve();
 	close_flooder();
+}
+
+static void a_preempted_write_does_not_outwait_a_quiesce(void **state)
+{
+	preempted_while_quiesced(send_unaligned_write, SC_GENERIC(CMD_ABORTED_PREMEPT));
+}
+
+static void a_preempted_pair_does_not_outwait_a_quiesce(void **state)
+{
+	/* The Write has that status; the Compare is answered after it. */
+	preempted_while_quiesced(send_long_pair, SC_GENERIC(FUSED_FAIL));
 }
 
 /* --- storage that answers when the test says so ----------------------------------------------- */
@@ -1439,8 +1491,10 @@ int main(void)
 		cmocka_unit_test(changes_wait_for_no_buffer),
 		cmocka_unit_test(a_pair_waits_for_a_piece),
 		cmocka_unit_test(a_hold_is_waited_for),
-		cmocka_unit_test(a_hold_is_waited_for_without_a_buffer),
-		cmocka_unit_test(a_preempted_write_does_not_outwait_a_hold),
+		cmocka_unit_test(a_quiesce_costs_no_buffer),
+		cmocka_unit_test(a_pair_waits_for_its_buffer_outside),
+		cmocka_unit_test(a_preempted_write_does_not_outwait_a_quiesce),
+		cmocka_unit_test(a_preempted_pair_does_not_outwait_a_quiesce),
 		cmocka_unit_test(a_read_waits_for_few_pieces),
 		cmocka_unit_test(a_short_one_waits_for_few_pieces),
 		cmocka_unit_test(a_pair_waits_for_few_pieces),

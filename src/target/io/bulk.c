@@ -66,7 +66,7 @@ static void bulk_enqueue(struct weft_req *req)
 	weft_reactor_bulk_push(reactor_of(req), tgt_io_bulk_queue(req), &treq->io.turn);
 }
 
-/* Gives the buffer back: the user of the quiesce may need one, too. */
+/* Gives the buffer back: the command will wait for a turn again. */
 static void bulk_wait_for_unquiesce(struct weft_req *req)
 {
 	weft_req_put_buffer(req);

@@ -44,13 +44,12 @@ static bool compare_in_place(struct weft_req *req)
 	return true;
 }
 
-/* The data is here, the namespace is entered and checked. */
+/* The data is at host_data, the namespace is entered and checked. */
 void tgt_io_compare_run(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	tgt_stats_count(req, false, treq->length);
-	treq->host_data = req->data;
 	if (treq->ns->be->ops->map)
 		tgt_io_retry_until(req, compare_in_place);
 	else

@@ -1,7 +1,10 @@
 /* fused.c - Compare and Write as a fused pair: no other write comes between them (NVM 1.0, 2.1.4).
  *
- *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ quiesce against writers
- *     ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
+ *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ a buffer
+ *     ─▶ quiesce against writers ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
+ *
+ * Storage's data is read into the buffer; then the Write uses it, if storage wants its data
+ * aligned. The pair gets it before the quiesce, because writers would wait for it, too.
  *
  * Invariant: a pair is answered together; first->partner is second and the other way round. */
 
@@ -37,6 +40,7 @@ void tgt_io_fused_step(struct weft_req *req, uint16_t status)
 	struct weft_req *partner = tgt_req(req)->partner;
 
 	if (is_first && !status) {
+		weft_req_pass_buffer(req, partner);
 		tgt_io_write_run(partner);
 		return;
 	}
@@ -49,8 +53,10 @@ void tgt_io_fused_step(struct weft_req *req, uint16_t status)
 
 static uint16_t check_pair(struct weft_req *first, struct weft_req *second, struct tgt_ns *ns)
 {
-	uint16_t sc = tgt_resv_check(second, ns);
+	uint16_t sc = tgt_req(second)->abort_status;
 
+	if (!sc)
+		sc = tgt_resv_check(second, ns);
 	if (sc)
 		return sc;
 	if (ns->be->read_only)
@@ -97,6 +103,27 @@ static void fused_quiesced(struct tgt_ns_quiesce *quiesce)
 
 /* --- both commands are here ------------------------------------------------------------------- */
 
+static void pair_quiesce(struct weft_req *first, uint16_t sc)
+{
+	struct tgt_req *treq = tgt_req(first);
+	struct tgt_ns *ns;
+
+	if (!sc)
+		sc = tgt_ns_lookup(first, &ns);
+	if (sc) {
+		fail_pair(first, sc);
+		return;
+	}
+	treq->self = first;
+	treq->quiesce = (struct tgt_ns_quiesce){
+		.ns = ns,
+		.level = NS_QUIESCE_WRITERS,
+		.reactor = first->qp->group->reactor,
+		.quiesced = fused_quiesced,
+	};
+	tgt_ns_quiesce_begin(&treq->quiesce, ns->subsys->target);
+}
+
 static void pair_data_ready(struct weft_req *first, struct weft_req *second)
 {
 	struct tgt_req *treq = tgt_req(first);
@@ -109,16 +136,10 @@ static void pair_data_ready(struct weft_req *first, struct weft_req *second)
 		fail_pair(second, tgt_req(second)->status);
 	else if (sc)
 		fail_pair(first, sc);
-	else {
-		treq->self = first;
-		treq->quiesce = (struct tgt_ns_quiesce){
-			.ns = ns,
-			.level = NS_QUIESCE_WRITERS,
-			.reactor = first->qp->group->reactor,
-			.quiesced = fused_quiesced,
-		};
-		tgt_ns_quiesce_begin(&treq->quiesce, ns->subsys->target);
-	}
+	else if (!ns->be->ops->map || !tgt_io_is_aligned(second, ns->be))
+		weft_req_get_buffer(first, treq->length, pair_quiesce);
+	else
+		pair_quiesce(first, 0);
 }
 
 static void pair_fetched(struct weft_req *req, uint16_t sc)
@@ -127,6 +148,7 @@ static void pair_fetched(struct weft_req *req, uint16_t sc)
 	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
 
 	treq->status = sc;
+	treq->host_data = req->data;
 	treq->data_ready = true;
 	if (other->data_ready)
 		pair_data_ready(is_first ? req : treq->partner, is_first ? treq->partner : req);

@@ -83,12 +83,17 @@ void tgt_io_read(struct weft_req *req)
 
 /* --- Write ------------------------------------------------------------------------------------ */
 
-static void submit_write(struct weft_req *req, const void *data)
+static void submit_write(struct weft_req *req, void *data)
 {
 	struct tgt_req *treq = tgt_req(req);
 
-	tgt_io_submit(req, WEFT_IO_WRITE, (void *)data, treq->offset, treq->length,
+	tgt_io_submit(req, WEFT_IO_WRITE, data, treq->offset, treq->length,
 		      tgt_io_durability(req, has_fua(req)), tgt_io_done);
+}
+
+bool tgt_io_is_aligned(struct weft_req *req, const struct weft_backend *be)
+{
+	return !((uintptr_t)tgt_req(req)->host_data % be->align);
 }
 
 static void write_aligned(struct weft_req *req)
@@ -99,17 +104,16 @@ static void write_aligned(struct weft_req *req)
 	submit_write(req, req->data);
 }
 
-/* The data is here, the namespace is entered and checked. */
+/* The data is at host_data, the namespace is entered and checked. */
 void tgt_io_write_run(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
 	tgt_stats_count(req, true, treq->length);
-	treq->host_data = req->data;
-	if ((uintptr_t)req->data % treq->ns->be->align)
-		tgt_io_buffer(req, write_aligned);
+	if (tgt_io_is_aligned(req, treq->ns->be))
+		submit_write(req, treq->host_data);
 	else
-		submit_write(req, req->data);
+		tgt_io_buffer(req, write_aligned);
 }
 
 static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
