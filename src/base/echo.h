@@ -9,7 +9,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define WEFT_ECHO_NS UINT64_C(1000000000)
 
@@ -30,10 +31,7 @@ static inline bool weft_is_echo(weft_echo *last, uint64_t now_ns)
 
 static inline bool weft_is_echo_now(weft_echo *last)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return weft_is_echo(last, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	return weft_is_echo(last, weft_monotonic_ns());
 }
 
 #endif

@@ -22,7 +22,9 @@ int weft_ctl_timeout(struct ctl_target *ask, const char *value)
  * a limit gets one. */
 static struct weft_ctl_limit limit_of(const struct ctl_target *ask, const char *method)
 {
-	uint32_t ms = ask->limit_ms ? ask->limit_ms : weft_ctl_is_read_only(method) ? LIMIT_MS : 0;
+	uint32_t ms = ask->limit_ms                     ? ask->limit_ms :
+		      weft_ctl_needs_its_answer(method) ? LIMIT_MS :
+							  0;
 
 	return (struct weft_ctl_limit){ ms, "--timeout" };
 }

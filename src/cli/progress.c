@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/units.h"
 
 #define COLUMNS_DEFAULT 80
@@ -18,10 +18,7 @@
 
 double weft_now_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)weft_monotonic_ns() / 1e9;
 }
 
 bool weft_utf8_locale(void)

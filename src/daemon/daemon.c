@@ -17,6 +17,7 @@
 #include <weft/weft.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon/control/methods.h"
 #include "daemon/sd_notify.h"
@@ -344,7 +345,7 @@ int weft_serve(struct weft_config *config, const struct weft_doc *doc,
 
 	weft_list_init(&d.adds);
 	weft_list_init(&d.saves);
-	clock_gettime(CLOCK_MONOTONIC, &d.started);
+	d.started_ns = weft_monotonic_ns();
 	raise_nofile();
 	weft_info("weft %s, pid %d", weft_version(), (int)getpid());
 	weft_daemon_log_warnings(warnings);

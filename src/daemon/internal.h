@@ -25,7 +25,7 @@ struct weft_daemon {
 	struct weft_target *target;
 	struct weft_control_socket *control;
 	struct weft_rpc rpc;
-	struct timespec started;
+	uint64_t started_ns;
 	/* NQNs of subsystems that any host may use because only loopback is listened on. */
 	json_t *open_by_default;
 

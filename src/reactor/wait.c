@@ -10,8 +10,8 @@
  *
  * Invariant: the reactor blocks only when nothing is left to do and every event will wake it. */
 #include <sched.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "reactor/internal.h"
 
 /* While the reactor spins, it yields the CPU this often. A yield takes less than AWAY_NS when
@@ -25,17 +25,9 @@
 /* While they have none: polls of the pollers per call of the engine. */
 #define POLLS_PER_ENGINE_CALL 8
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 uint64_t weft_clock_ns(const struct weft_reactor *r)
 {
-	return r->options.clock ? r->options.clock(r->options.clock_arg) : monotonic_ns();
+	return r->options.clock ? r->options.clock(r->options.clock_arg) : weft_monotonic_ns();
 }
 
 static bool has_work(struct weft_reactor *r)
@@ -100,7 +92,7 @@ static bool yield_cpu(uint64_t *now)
 	uint64_t before = *now;
 
 	sched_yield();
-	*now = monotonic_ns();
+	*now = weft_monotonic_ns();
 	return *now - before > AWAY_NS;
 }
 
@@ -108,7 +100,7 @@ static bool yield_cpu(uint64_t *now)
  * even if it has found something. */
 static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 {
-	uint64_t start = monotonic_ns(), now = start, yielded = start;
+	uint64_t start = weft_monotonic_ns(), now = start, yielded = start;
 	bool late = false, found;
 
 	do {
@@ -117,7 +109,7 @@ static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 			yielded = now;
 		}
 		found = poll_everything(r);
-		now = monotonic_ns();
+		now = weft_monotonic_ns();
 	} while (!found && !late && now - start < budget_ns);
 
 	if (found && !late)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """host_waiting.py - no path to a namespace, or nobody who answers: every command says so while it
 waits, and why; goes on when there is one; and gives up in the end."""
+import contextlib
 import os
 import pathlib
 import re
@@ -8,7 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -229,6 +232,21 @@ def _(t):
         t.process.send_signal(signal.SIGCONT)
     fails("ctl", "--timeout", "soon", "status", code=2,
           words=['--timeout: expected a time such as 500ms or 5s, got "soon"'])
+
+
+@tap.case("weft ctl: the limit is for the whole answer, also if a byte of it comes now and then")
+def _():
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.create_server(f"{folder}/control.sock", family=socket.AF_UNIX) as listener, \
+            start("ctl", "--control", f"{folder}/control.sock", "--timeout", "1s", "status") as asks:
+        conn = listener.accept()[0]
+        with conn, contextlib.suppress(BrokenPipeError):
+            for _ in range(600):
+                conn.sendall(b" ")
+                time.sleep(0.1)
+        said = asks.stderr.read().decode()
+        assert "the target has not answered for 1 s (--timeout)" in said, said
+        assert asks.wait(60) == FAILED
 
 
 @with_target("weft ctl: a change has no limit of its own, and says that it waits")

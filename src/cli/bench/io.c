@@ -1,5 +1,6 @@
 /* io.c - one I/O of a job: stamp its blocks, submit it, record its latency, verify what it has
  * read. */
+#include "base/clock.h"
 #include "cli/bench/job.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ static uint32_t refresh_epoch(struct bench_job *job)
 
 static void count_completed(struct bench_job *job, enum bench_op op, uint64_t from_ns)
 {
-	uint64_t now = bench_now();
+	uint64_t now = weft_monotonic_ns();
 
 	if (job->phase != BENCH_LOADING || now < job->load->measure_ns)
 		return;
@@ -182,7 +183,7 @@ void bench_io_flush(struct bench_job *job)
 	struct bench_io *io = &job->flush;
 
 	io->busy = true;
-	io->from_ns = bench_now();
+	io->from_ns = weft_monotonic_ns();
 	io->flush_seq = job->ledger.seq;
 	io->epoch = job->epoch;
 	job->unflushed = 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <weft/memory.h>
 
+#include "base/clock.h"
 #include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
 #include "cli/counters.h"
@@ -121,14 +122,14 @@ static void run_load_phase(struct bench_job *job)
 {
 	uint64_t now;
 
-	while (may_continue(job, now = bench_now())) {
+	while (may_continue(job, now = weft_monotonic_ns())) {
 		uint64_t next = issue_due(job, now);
 
 		begin_to_measure(job, now);
 		bench_job_reap(job, next < job->load->until_ns ? next : job->load->until_ns);
 	}
 	bench_job_drain(job);
-	job->loaded_ns = bench_now();
+	job->loaded_ns = weft_monotonic_ns();
 	bench_job_counters(job, &job->loaded);
 	count_unstarted(job, now);
 	if (job->unflushed && job->load->config->flush_every && !job->over &&

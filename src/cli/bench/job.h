@@ -100,8 +100,6 @@ void bench_job_free(struct bench_job *job);
 void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *stats);
 void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum); /* on top of @sum */
 
-uint64_t bench_now(void);
-
 /* io.c: one I/O. */
 void bench_io_start(struct bench_io *io, const struct bench_next_io *step, uint64_t from_ns);
 void bench_io_flush(struct bench_job *job);

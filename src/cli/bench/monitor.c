@@ -1,4 +1,5 @@
 /* monitor.c - the main thread while jobs run: time series, live line, Ctrl-C. */
+#include "base/clock.h"
 #include "cli/bench/monitor.h"
 
 #include <poll.h>
@@ -142,7 +143,7 @@ static void print_events(struct monitor *w)
 	struct weft_event event;
 
 	while (weft_ctrl_next_event(w->load->ctrl, &event)) {
-		print_loss(w, bench_loss_event(w->losses, &event, bench_now()));
+		print_loss(w, bench_loss_event(w->losses, &event, weft_monotonic_ns()));
 		if (event.kind != WEFT_EVENT_STATE)
 			continue;
 		clear_live_line(w);
@@ -227,7 +228,7 @@ static void end_measuring(struct monitor *w, uint64_t now)
 
 static void monitor_step(struct monitor *w)
 {
-	uint64_t now = bench_now();
+	uint64_t now = weft_monotonic_ns();
 
 	if (!w->measuring && (now >= w->load->measure_ns || all_reached(w, BENCH_SWEEPING)))
 		begin_measuring(w, now);
@@ -250,7 +251,7 @@ static void wait_for_step(const struct monitor *w)
 {
 	struct pollfd fds[] = { { .fd = w->load->wake_fd, .events = POLLIN },
 				{ .fd = weft_ctrl_event_fd(w->load->ctrl), .events = POLLIN } };
-	uint64_t now = bench_now(), next = w->next_ns + w->load->config->interval_ns, value;
+	uint64_t now = weft_monotonic_ns(), next = w->next_ns + w->load->config->interval_ns, value;
 	struct timespec ts = {};
 
 	if (!w->measuring && next > w->load->measure_ns)

@@ -4,18 +4,11 @@
  * less than a millisecond, sleep in ppoll(). */
 #include <time.h>
 
+#include "base/clock.h"
 #include "cli/bench/job.h"
 
 #define MS          UINT64_C(1000000)
 #define POLL_MAX_NS (100 * MS) /* to see that the user wants to stop */
-
-uint64_t bench_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 * MS + (uint64_t)ts.tv_nsec;
-}
 
 struct bench_io *bench_job_pop_idle(struct bench_job *job)
 {
@@ -38,7 +31,7 @@ void bench_job_push_idle(struct bench_job *job, struct bench_io *io)
 
 static uint64_t poll_timeout_ns(uint64_t until_ns)
 {
-	uint64_t now = bench_now(), left = until_ns > now ? until_ns - now : 0;
+	uint64_t now = weft_monotonic_ns(), left = until_ns > now ? until_ns - now : 0;
 
 	return left < POLL_MAX_NS ? left : POLL_MAX_NS;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
 #include "cli/bench/result.h"
@@ -47,7 +48,7 @@ static void set_times(struct run *run)
 {
 	struct bench_load *load = &run->load;
 
-	load->start_ns = bench_now() + HEAD_START;
+	load->start_ns = weft_monotonic_ns() + HEAD_START;
 	load->measure_ns = load->start_ns + run->config->warmup_ns;
 	load->until_ns = load->measure_ns + run->config->time_ns;
 }
@@ -164,7 +165,7 @@ static int run_load(struct run *run, struct weft_err *err)
 					   .ns = run->load.ns };
 	int rc;
 
-	bench_access_begin(&losses, bench_now());
+	bench_access_begin(&losses, weft_monotonic_ns());
 	set_times(run);
 	losses.from_ns = run->load.measure_ns;
 	rc = start_jobs(run, err);

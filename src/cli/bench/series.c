@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
+
 static bool make_room(struct bench_series *series)
 {
 	size_t room = series->room ? 2 * series->room : 128;
@@ -50,7 +52,7 @@ void bench_series_step(struct bench_series *series, const struct bench_job *jobs
 		       uint64_t reconnects)
 {
 	struct bench_point point = { .reconnects = reconnects };
-	uint64_t now = bench_now();
+	uint64_t now = weft_monotonic_ns();
 
 	sum_jobs(series, jobs, count, &point);
 	subtract_last(series, &point);

@@ -13,19 +13,12 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define PATIENCE_MS      1000
 #define PATIENCE_LIVE_MS 10000
 #define GIVEN_UP_MAX     48 /* each has a thread */
-
-static uint64_t call_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 int weft_mount_calls_init(struct weft_mount_calls *calls)
 {
@@ -43,7 +36,7 @@ static void on_interrupt(fuse_req_t req, void *data)
 	struct weft_mount_calls *calls = call->calls;
 
 	pthread_mutex_lock(&calls->lock);
-	call->interrupted_ms = call_clock_ms();
+	call->interrupted_ms = weft_monotonic_ms();
 	eventfd_write(calls->interrupt_fd, 1);
 	pthread_mutex_unlock(&calls->lock);
 }
@@ -94,7 +87,7 @@ static void reply_eintr(struct weft_mount_calls *calls, struct weft_mount_call *
 
 int weft_mount_calls_expire(struct weft_mount_calls *calls, bool live)
 {
-	uint64_t now = call_clock_ms(), patience = live ? PATIENCE_LIVE_MS : PATIENCE_MS;
+	uint64_t now = weft_monotonic_ms(), patience = live ? PATIENCE_LIVE_MS : PATIENCE_MS;
 	struct weft_mount_call *call, *next;
 	eventfd_t count;
 	int again = -1;

@@ -19,21 +19,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/err.h"
 
 #define RETRY_MS 1000
-
-static uint64_t conn_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* --- a controller ----------------------------------------------------------------------------- */
 
@@ -221,9 +213,9 @@ bool weft_volume_conn_replace_if_dead(struct weft_volume_conn *conn, int rc)
 	if (!failed_as_ctrl_dead(conn, rc) || pthread_mutex_trylock(&conn->replace_lock))
 		return false;
 	again = ctrl_state(conn) != WEFT_DEAD;
-	if (!again && conn_clock_ms() - conn->replace_tried_ms >= RETRY_MS) {
+	if (!again && weft_monotonic_ms() - conn->replace_tried_ms >= RETRY_MS) {
 		again = replace_ctrl(conn);
-		conn->replace_tried_ms = conn_clock_ms();
+		conn->replace_tried_ms = weft_monotonic_ms();
 	}
 	pthread_mutex_unlock(&conn->replace_lock);
 	return again;

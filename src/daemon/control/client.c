@@ -6,6 +6,7 @@
 #include "daemon/control/client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include "base/chase.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/nearest.h"
 #include "daemon/control/methods.h"
 
@@ -62,13 +64,12 @@ static int check_peer(int fd, const struct weft_chased *at, const char *path, st
 			 peer.uid);
 }
 
-/* After the limit, connecting, sending and receiving fail with EAGAIN. */
+/* After the limit, connecting and sending fail with EAGAIN. */
 static void set_limit(int fd, uint32_t limit_ms)
 {
 	struct timeval limit = { .tv_sec = limit_ms / 1000, .tv_usec = limit_ms % 1000 * 1000 };
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
 static int connect_to(const char *path, uint32_t limit_ms, struct weft_err *err)
@@ -116,38 +117,51 @@ static int send_line(int fd, json_t *request)
 	return 0;
 }
 
-/* Owns @fd. NULL, and -EAGAIN in @rc: the line did not come in time; 0: the target closed the
- * connection. */
-static json_t *receive_line(int fd, int *rc)
+/* Nothing follows the line. 1: it has ended; 0: the target closed the connection; -errno. */
+static int receive_part(int fd, FILE *line, uint64_t deadline_ns)
 {
-	_cleanup_(weft_freep) char *line = NULL;
-	FILE *stream = fdopen(fd, "r");
-	json_t *reply = NULL;
-	size_t size = 0;
+	int rc = weft_poll_until(fd, POLLIN, deadline_ns);
+	char part[4096];
+	ssize_t n;
 
-	*rc = 0;
-	if (!stream) {
-		close(fd);
-		return NULL;
-	}
-	if (getline(&line, &size, stream) > 0)
-		reply = json_loads(line, 0, NULL);
-	else if (ferror(stream) && errno == EAGAIN)
-		*rc = -EAGAIN;
-	fclose(stream);
-	return reply;
+	if (rc < 0)
+		return rc;
+	n = recv(fd, part, sizeof(part), 0);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	if (fwrite(part, 1, (size_t)n, line) != (size_t)n)
+		return -ENOMEM;
+	return part[n - 1] == '\n' ? 1 : -EAGAIN;
 }
 
-bool weft_ctl_is_read_only(const char *method)
+/* NULL, and -ETIMEDOUT in @rc: the line did not come in time; 0: the target closed the
+ * connection. */
+static json_t *receive_line(int fd, uint64_t deadline_ns, int *rc)
 {
-	return !strcmp(method, "status") || !strcmp(method, "methods");
+	_cleanup_(weft_freep) char *text = NULL;
+	size_t size = 0;
+	FILE *line = open_memstream(&text, &size);
+
+	*rc = line ? -EAGAIN : -ENOMEM;
+	while (*rc == -EAGAIN || *rc == -EINTR)
+		*rc = receive_part(fd, line, deadline_ns);
+	if (line && fclose(line) == EOF)
+		*rc = -ENOMEM;
+	return *rc > 0 ? json_loads(text, 0, NULL) : NULL;
+}
+
+/* A takeover whose caller has gone is given up. */
+bool weft_ctl_needs_its_answer(const char *method)
+{
+	return !strcmp(method, "status") || !strcmp(method, "methods") ||
+	       !strcmp(method, "takeover");
 }
 
 /* The target may still carry out what was sent. */
 static void fail_timeout(const char *path, const char *method, struct weft_ctl_limit limit,
 			 bool sent, struct weft_err *err)
 {
-	bool may_come = sent && !weft_ctl_is_read_only(method);
+	bool may_come = sent && !weft_ctl_needs_its_answer(method);
 	char time[32], option[32] = "";
 
 	snprintf(time, sizeof(time), limit.ms % 1000 ? "%u ms" : "%u s",
@@ -193,8 +207,11 @@ json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
 {
 	json_auto_t *request = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1,
 					 "method", method, "params", params);
+	uint64_t deadline_ns = limit.ms ? weft_monotonic_ns() + limit.ms * UINT64_C(1000000) :
+					  WEFT_NO_DEADLINE;
+	_cleanup_(weft_closep) int fd = connect_to(path, limit.ms, err);
 	json_auto_t *reply = NULL;
-	int fd = connect_to(path, limit.ms, err), rc, late;
+	int rc;
 
 	if (fd == -EAGAIN)
 		fail_timeout(path, method, limit, false, err);
@@ -205,8 +222,8 @@ json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
 		fail_timeout(path, method, limit, false, err);
 	else if (rc < 0)
 		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
-	reply = receive_line(fd, &late);
-	if (late)
+	reply = receive_line(fd, deadline_ns, &rc);
+	if (rc == -ETIMEDOUT)
 		fail_timeout(path, method, limit, true, err);
 	return reply_result(reply, path, method, err);
 }

@@ -19,7 +19,7 @@ struct weft_ctl_limit {
  * call out. */
 json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
 		      struct weft_ctl_limit limit, struct weft_err *err);
-/* Whether @method changes nothing, so that nothing is lost if its answer is. */
-bool weft_ctl_is_read_only(const char *method);
+/* Whether @method changes nothing if nobody receives its answer. */
+bool weft_ctl_needs_its_answer(const char *method);
 
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <weft/weft.h>
 
+#include "base/clock.h"
 #include "daemon/control/methods.h"
 #include "proto/nvme.h"
 
@@ -219,11 +220,7 @@ static void add_admission(void *arg, const struct weft_admission_info *info)
 
 static double uptime_s(const struct weft_daemon *d)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)(now.tv_sec - d->started.tv_sec) +
-	       (double)(now.tv_nsec - d->started.tv_nsec) / 1e9;
+	return (double)(weft_monotonic_ns() - d->started_ns) / 1e9;
 }
 
 json_t *weft_status_json(struct weft_daemon *d)

@@ -8,36 +8,14 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 enum { FDS_AT_ONCE = 250 /* the kernel takes 253 */ };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 uint64_t channel_deadline(unsigned ms)
 {
-	return now_ns() + ms * 1000000ull;
-}
-
-static int poll_until(int fd, short events, uint64_t deadline_ns)
-{
-	struct pollfd poll_fd = { .fd = fd, .events = events };
-	uint64_t now = now_ns();
-	int n = 0;
-
-	while (now < deadline_ns && n <= 0) {
-		n = poll(&poll_fd, 1, (int)((deadline_ns - now + 999999) / 1000000));
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		now = now_ns();
-	}
-	return n > 0 ? 0 : -ETIMEDOUT;
+	return weft_monotonic_ns() + ms * 1000000ull;
 }
 
 /* The kernel decides whether a message came in time, not two clocks: after this the other side can
@@ -49,7 +27,7 @@ static int shut_receive(int fd)
 
 static int wait_ready(bool send, int fd, uint64_t deadline_ns, bool *late)
 {
-	int rc = poll_until(fd, send ? POLLOUT : POLLIN, deadline_ns);
+	int rc = weft_poll_until(fd, send ? POLLOUT : POLLIN, deadline_ns);
 
 	*late = rc == -ETIMEDOUT;
 	return *late && !send ? shut_receive(fd) : rc;

@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "daemon/takeover/frames.h"
@@ -114,20 +114,12 @@ static void on_timeout(struct weft_timer *timer)
 
 /* --- freeze and export ------------------------------------------------------------------------ */
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static int send_state(struct weft_takeover_export *export)
 {
 	struct weft_daemon *d = export->daemon;
 	struct weft_takeover_state state = { .format = export->format,
 					     .since_ns = export->since_ns,
-					     .still_ns = now_ns(),
+					     .still_ns = weft_monotonic_ns(),
 					     .control = weft_control_socket_fd(d->control) };
 	struct weft_frame frame = { 0 };
 	int rc = weft_target_export(d->target, &state.target);
@@ -216,7 +208,7 @@ static void on_freeze_frame(struct weft_op *op, int res)
 	weft_frame_free(&frame);
 	weft_timer_stop(export->daemon->control_reactor, &export->timeout);
 	export->freezing = true;
-	export->since_ns = now_ns();
+	export->since_ns = weft_monotonic_ns();
 	weft_target_freeze(export->daemon->target, FREEZE_MS, on_frozen, export);
 }
 

@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/plural.h"
 #include "daemon/control/client.h"
@@ -48,10 +48,7 @@ static void fail_import(struct weft_takeover_import *import, const char *why)
 
 static double ms_since(uint64_t ns)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - ns) / 1e6;
+	return (double)(weft_monotonic_ns() - ns) / 1e6;
 }
 
 static void start_serving(struct weft_takeover_import *import)

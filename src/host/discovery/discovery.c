@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "host/internal.h"
 
@@ -32,24 +32,17 @@ struct discovery_limits {
 	uint64_t until_ms;
 };
 
-static uint64_t monotonic_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void init_limits(struct discovery_limits *limits, const struct weft_options *options)
 {
 	*limits = (struct discovery_limits){ .of = options,
 					     .entries = options->discovery_entries,
-					     .until_ms = monotonic_ms() + options->discovery_ms };
+					     .until_ms = weft_monotonic_ms() +
+							 options->discovery_ms };
 }
 
 static uint32_t time_left_ms(const struct discovery_limits *limits)
 {
-	uint64_t now = monotonic_ms();
+	uint64_t now = weft_monotonic_ms();
 
 	return now < limits->until_ms ? (uint32_t)(limits->until_ms - now) : 0;
 }
