@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
 import tap
+import target
 from bench import BLOCK, FAILED, FILE_NS, OK, USAGE, bench, loaded, measured, running, said, uri
 from command import messages
 from fixture import with_target
@@ -66,6 +67,15 @@ def _(t):
     assert report["config"]["warmup"] == 0.2
     assert report["config"]["hdgst"] and report["config"]["ddgst"]
     assert report["seconds"] == round(report["seconds"], 3), report["seconds"]
+
+
+@tap.case("what is read during --warmup is not counted")
+def _():
+    with target.Target() as t:
+        result = bench(t.uri(nsid=1), "--warmup", "1s", "--time", "100ms", "--depth", 1, "--json")
+        said(result, OK)
+        served = sum(name == "read" for _, name in t.commands)
+        assert 0 < json.loads(result.stdout)["read"]["ios"] < served, (result.stdout, served)
 
 
 @with_target("the options of a connection, as the other commands have them", ns=["mem:64M,block=512"],

@@ -415,6 +415,8 @@ fails("the page is refused", "Get Log Page: ANA: invalid log page",
       ana(OPTIMIZED) | dict(log_page=lambda conn, lid: None))
 fails("the page claims more groups than it has", "its groups reach beyond its end",
       ana(OPTIMIZED) | dict(log_page=lambda conn, lid: struct.pack("<QH", 1, 65535)))
+fails("… or one more than there is room for", "its groups reach beyond its end",
+      ana(OPTIMIZED) | dict(log_page=lambda conn, lid: struct.pack("<QH", 1, 2)))
 fails("… or more namespaces", "its groups reach beyond its end",
       ana(OPTIMIZED) | dict(log_page=lambda conn, lid: struct.pack("<QH6xIIQB", 1, 1, 7, 0xFFFFFFFF,
                                                                   1, 1)))
