@@ -85,6 +85,7 @@ struct weft_subsys {
 	uint16_t cntlid_first, cntlid_last; /* the range of ids that this process gives */
 	uint16_t cntlid_next;
 	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the same controllers, by id */
+	unsigned ns_closing;                            /* see tgt_ns_close_all() */
 	void (*removed)(void *arg);
 	void *removed_arg;
 	struct tgt_stats stats[]; /* by poll group */
@@ -227,6 +228,14 @@ struct tgt_listener {
 	uint16_t portid; /* stays while it listens; a configuration may give another one */
 };
 
+/* See takeover/freeze.c. */
+enum tgt_freeze_state {
+	TGT_SERVING,
+	TGT_FREEZING,       /* it takes no new command, those under way end */
+	TGT_FREEZING_STORE, /* no command is under way; what is shared with other processes ends */
+	TGT_FROZEN,
+};
+
 struct weft_target {
 	struct weft_reactor *control;
 	struct weft_poll_group **poll_groups;
@@ -247,12 +256,19 @@ struct weft_target {
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
 	unsigned teardowns; /* listeners and subsystems that are ending */
-	bool frozen;        /* see takeover/freeze.c */
-	bool store_frozen;  /* its stores, too: see takeover/freeze_store.c */
+	enum tgt_freeze_state freeze_state;
+	/* Reserved: a thaw and the target's end cannot fail for want of memory. */
+	struct tgt_barrier *thaw_barrier, *stop_barrier;
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 	struct weft_timer stop_timer;
 };
+
+/* Its stores, too: they are neither read nor written. */
+static inline bool tgt_store_is_frozen(const struct weft_target *t)
+{
+	return t->freeze_state >= TGT_FREEZING_STORE;
+}
 
 struct tgt_write_data_ops;
 
@@ -477,6 +493,7 @@ bool tgt_host_listed(const struct weft_subsys *s, const char *hostnqn); /* it is
 bool tgt_any_host_listed(const struct weft_target *t);                  /* by any subsystem */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
 void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
+void tgt_subsys_namespaces_closed(struct weft_subsys *s);               /* may free @s */
 void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
 void tgt_stats_error(struct weft_req *req, bool reading, bool media);   /* the same, of storage */
 struct tgt_totals {

@@ -41,7 +41,9 @@ static struct weft_poll_group *choose_poll_group(struct weft_listener *l)
 {
 	struct tgt_listener *listener = l->user;
 
-	return listener->target->frozen ? NULL : tgt_assign_poll_group(listener->target);
+	return listener->target->freeze_state != TGT_SERVING ?
+		       NULL :
+		       tgt_assign_poll_group(listener->target);
 }
 
 static void listener_closed(struct weft_listener *l)
@@ -173,7 +175,7 @@ static int listener_start(struct tgt_listener *l, const struct weft_uri *uri, st
 		rc = weft_fail(&why, -EPROTONOSUPPORT, "it is not built in; see weft version");
 	if (rc < 0)
 		return listen_fail(rc, uri, &why, err);
-	if (l->target->frozen && transport->pause)
+	if (l->target->freeze_state != TGT_SERVING && transport->pause)
 		transport->pause(l->l);
 	return 0;
 }

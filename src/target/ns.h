@@ -127,7 +127,8 @@ struct ns_errors tgt_ns_errors(const struct tgt_ns *ns);
 void tgt_ns_import_errors(struct tgt_ns *ns, const struct ns_errors *errors);
 
 /* ns_remove.c, on the control reactor. */
-void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg);
+/* All of a subsystem that is being removed; then tgt_subsys_namespaces_closed(). */
+void tgt_ns_close_all(struct weft_subsys *s);
 /* The quiesce queue of @ns is empty: if @ns is being removed, it drains now. */
 void tgt_ns_drain_if_removed(struct tgt_ns *ns);
 

@@ -98,34 +98,26 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 
 /* --- closing all, with their subsystem -------------------------------------------------------- */
 
-struct close_all {
-	unsigned pending;
-	void (*closed)(void *arg);
-	void *arg;
-};
-
 static void ns_closed(void *arg)
 {
-	struct close_all *all = arg;
+	struct weft_subsys *s = arg;
 
-	if (--all->pending)
-		return;
-	all->closed(all->arg);
-	free(all);
+	assert(s->ns_closing);
+	if (!--s->ns_closing)
+		tgt_subsys_namespaces_closed(s);
 }
 
-void tgt_ns_close_all(struct weft_subsys *s, void (*closed)(void *arg), void *arg)
+void tgt_ns_close_all(struct weft_subsys *s)
 {
 	struct ns_table *table = atomic_load_explicit(&s->table, memory_order_relaxed);
-	struct close_all *all = calloc(1, sizeof(*all));
 
-	assert(all);
-	*all = (struct close_all){ .pending = 1, .closed = closed, .arg = arg };
+	assert(!s->ns_closing);
+	s->ns_closing = 1;
 	for (uint32_t i = 0; table && i < table->nsid_max; i++) {
 		if (!table->ns[i])
 			continue;
-		all->pending++;
-		ns_removal_begin(table->ns[i], ns_closed, all);
+		s->ns_closing++;
+		ns_removal_begin(table->ns[i], ns_closed, s);
 	}
-	ns_closed(all);
+	ns_closed(s);
 }

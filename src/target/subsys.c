@@ -127,7 +127,7 @@ void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint
 static int subsys_open_store(struct weft_subsys *s, struct weft_store *store, struct weft_err *err)
 {
 	const struct weft_store_options options = { s->target->control, "mem", 1, 1,
-						    s->target->store_frozen };
+						    tgt_store_is_frozen(s->target) };
 	const struct weft_store_watcher watcher = { .changed = on_store_moved,
 						    .gone = on_store_node_gone,
 						    .file_closed = on_storage_released,
@@ -217,10 +217,8 @@ static void close_store(struct weft_subsys *s)
 	weft_store_close(s->store, subsys_store_closed, s);
 }
 
-static void namespaces_closed(void *arg)
+void tgt_subsys_namespaces_closed(struct weft_subsys *s)
 {
-	struct weft_subsys *s = arg;
-
 	if (s->store)
 		tgt_resv_stop(s, close_store);
 	else
@@ -230,7 +228,7 @@ static void namespaces_closed(void *arg)
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 {
 	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.next)
-		tgt_ns_close_all(s, namespaces_closed, s);
+		tgt_ns_close_all(s);
 	else
 		tgt_cluster_ccr_reconcile(s);
 }

@@ -63,6 +63,23 @@ static int discovery_create(struct weft_target *t)
 	return 0;
 }
 
+static int barriers_create(struct weft_target *t)
+{
+	t->thaw_barrier = tgt_barrier_new(t);
+	t->stop_barrier = tgt_barrier_new(t);
+	return t->thaw_barrier && t->stop_barrier ? 0 : -ENOMEM;
+}
+
+static void target_free(struct weft_target *t)
+{
+	free(t->thaw_barrier);
+	free(t->stop_barrier);
+	poll_groups_destroy(t);
+	tgt_control_queue_destroy(t);
+	tgt_tenants_destroy(t);
+	free(t);
+}
+
 int weft_target_create(struct weft_target **out, const struct weft_target_options *options,
 		       struct weft_err *err)
 {
@@ -85,17 +102,15 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		weft_task_init(&t->resv_queue_task, tgt_resv_run_change_queues);
 		rc = poll_groups_create(t, options);
 		if (rc == 0)
+			rc = barriers_create(t);
+		if (rc == 0)
 			rc = tgt_tenants_create(t);
 		if (rc == 0)
 			rc = tgt_control_queue_create(t);
 		if (rc == 0)
 			rc = discovery_create(t);
-		if (rc < 0) {
-			poll_groups_destroy(t);
-			tgt_control_queue_destroy(t);
-			tgt_tenants_destroy(t);
-			free(t);
-		}
+		if (rc < 0)
+			target_free(t);
 	}
 	if (rc < 0)
 		return weft_fail(err, rc, "target: %s", strerror(-rc));
@@ -123,11 +138,8 @@ static void stop_when_empty(struct weft_timer *timer)
 		weft_timer_set(t->control, &t->stop_timer, 1);
 		return;
 	}
-	poll_groups_destroy(t);
 	weft_task_cancel(&t->resv_queue_task);
-	tgt_control_queue_destroy(t);
-	tgt_tenants_destroy(t);
-	free(t);
+	target_free(t);
 	stopped(arg);
 }
 
@@ -135,19 +147,15 @@ static void remaining_closed(struct tgt_barrier *barrier)
 {
 	struct weft_target *t = barrier->target;
 
-	free(barrier);
 	t->stop_timer.fn = stop_when_empty;
 	weft_timer_set(t->control, &t->stop_timer, 0);
 }
 
 static void close_remaining_connections(struct weft_target *t)
 {
-	struct tgt_barrier *barrier = tgt_barrier_new(t);
-
-	assert(barrier);
-	barrier->on_reactor = close_all_on_reactor;
-	barrier->done = remaining_closed;
-	tgt_barrier_start(barrier);
+	t->stop_barrier->on_reactor = close_all_on_reactor;
+	t->stop_barrier->done = remaining_closed;
+	tgt_barrier_start(t->stop_barrier);
 }
 
 void tgt_target_teardown_done(struct weft_target *t)

@@ -524,7 +524,7 @@ static void build_heir(void)
 	memcpy(before, subsystems, sizeof(before));
 	memset(subsystems, 0, sizeof(subsystems));
 	add_target(HEIR_DEPTH_MAX);
-	weft_target_start_frozen(target);
+	must(!weft_target_start_frozen(target));
 	for (unsigned i = 0; i < SUBSYSTEMS; i++)
 		if (before[i])
 			add_subsys(i);

@@ -1,8 +1,12 @@
 /* export.c - the old process of a takeover.
  *
- *   "takeover" call ─▶ offer a socket ─▶ send "prepare" ─▶ receive "freeze": freeze the target
- *     ─▶ send "state" ─▶ receive "ready" ─▶ send "go" ─▶ exit
- *   any failure before "go" ─▶ thaw, serve as before
+ *   the successor calls        it connects         it sends           the target
+ *   "takeover": a socket       and gets "prepare"  "freeze"           stands still
+ *        ─▶ OFFERED ──────────▶ PREPARING ────────▶ FREEZING ────────▶ EXPORTING
+ *              │                    │                  │                  ├─▶ "go" sent: exit
+ *              └────────────────────┴──────────────────┴─ it failed ──────┴─▶ GIVEN_UP
+ *
+ *   EXPORTING: send "state" ─▶ receive "ready" ─▶ send "go". GIVEN_UP: hosts are served as before.
  *
  * Until "go" is sent this process owns every connection: the successor has built its objects and
  * used none of them. After "go" the successor serves, and this process exits without closing a
@@ -36,59 +40,95 @@ enum {
 	READY_MS = 5000,
 };
 
+enum export_state {
+	EXPORT_OFFERED,
+	EXPORT_PREPARING,
+	EXPORT_FREEZING,
+	EXPORT_EXPORTING,
+	EXPORT_GIVEN_UP
+};
+
+#define FROM(state) (1u << EXPORT_##state)
+
+static const struct {
+	const char *name;
+	unsigned from; /* states that it may follow */
+} states[] = {
+	[EXPORT_OFFERED] = { "offered", 0 },
+	[EXPORT_PREPARING] = { "preparing", FROM(OFFERED) },
+	[EXPORT_FREEZING] = { "freezing", FROM(PREPARING) },
+	[EXPORT_EXPORTING] = { "exporting", FROM(FREEZING) },
+	[EXPORT_GIVEN_UP] = { "given up",
+			      FROM(OFFERED) | FROM(PREPARING) | FROM(FREEZING) | FROM(EXPORTING) },
+};
+
 struct weft_takeover_export {
 	struct weft_daemon *daemon;
-	struct weft_sock sock; /* the listener, then the channel */
+	enum export_state state;
+	struct weft_sock listener; /* while OFFERED */
+	struct weft_sock channel;  /* after that */
 	struct weft_op op;
 	struct weft_timer timeout;
 	struct weft_successor successor;
-	uint32_t format; /* the newest that both processes know */
-	bool waiting;    /* @op is under way */
-	bool accepted, freezing, stop, ended;
+	uint32_t format;        /* the newest that both processes know */
+	bool polling;           /* @op is under way */
+	bool stop;              /* this process is told to stop */
 	bool pidfile_is_theirs; /* the successor has the same pid file as we */
 	uint64_t since_ns;
 };
 
 static const char stop_reason[] = "this target is told to stop";
 
+static void export_enter(struct weft_takeover_export *export, enum export_state state)
+{
+	assert(states[state].from & 1u << export->state);
+	export->state = state;
+}
+
 /* --- a takeover that fails -------------------------------------------------------------------- */
+
+static void dismiss_successor(struct weft_takeover_export *export, const char *why)
+{
+	weft_channel_send_failed(export->channel.fd, why);
+	weft_successor_release(&export->successor, export->channel.fd);
+	weft_control_socket_resume(export->daemon->control);
+	weft_sock_close(&export->channel);
+}
 
 static void abort_export(struct weft_takeover_export *export, const char *why)
 {
 	struct weft_daemon *d = export->daemon;
 	bool stop = export->stop;
 
-	weft_warn("takeover given up: %s", why);
+	weft_warn("takeover given up: %s (while %s)", why, states[export->state].name);
 	weft_timer_stop(d->control_reactor, &export->timeout);
 	d->export = NULL;
-	if (export->accepted) {
-		weft_channel_send_failed(export->sock.fd, why);
-		weft_successor_release(&export->successor, export->sock.fd);
-		weft_control_socket_resume(d->control);
-	}
-	weft_sock_close(&export->sock);
-	export->ended = true;
-	if (!export->waiting)
+	if (export->state == EXPORT_OFFERED)
+		weft_sock_close(&export->listener);
+	else
+		dismiss_successor(export, why);
+	export_enter(export, EXPORT_GIVEN_UP);
+	if (!export->polling)
 		free(export);
 	if (stop)
 		weft_daemon_stop(d);
 }
 
-static void poll_channel(struct weft_takeover_export *export,
-			 void (*then)(struct weft_op *op, int res))
+static void poll_sock(struct weft_takeover_export *export, struct weft_sock *sock,
+		      void (*then)(struct weft_op *op, int res))
 {
 	export->op.done = then;
-	export->waiting = true;
-	weft_sock_poll(&export->sock, &export->op);
+	export->polling = true;
+	weft_sock_poll(sock, &export->op);
 }
 
-/* NULL: the takeover has ended meanwhile, and was freed now. */
+/* NULL: the takeover was given up meanwhile, and is freed now. */
 static struct weft_takeover_export *poll_done(struct weft_op *op)
 {
 	struct weft_takeover_export *export = container_of(op, struct weft_takeover_export, op);
 
-	export->waiting = false;
-	if (!export->ended)
+	export->polling = false;
+	if (export->state != EXPORT_GIVEN_UP)
 		return export;
 	free(export);
 	return NULL;
@@ -98,7 +138,7 @@ bool weft_takeover_export_cancel(struct weft_daemon *d)
 {
 	struct weft_takeover_export *export = d->export;
 
-	if (export->freezing) {
+	if (export->state == EXPORT_FREEZING) {
 		export->stop = true;
 		return false;
 	}
@@ -127,7 +167,7 @@ static int send_state(struct weft_takeover_export *export)
 	if (!rc)
 		rc = weft_takeover_state_encode(&state, &frame);
 	if (!rc)
-		rc = weft_channel_send(export->sock.fd, &frame);
+		rc = weft_channel_send(export->channel.fd, &frame);
 	weft_frame_free_borrowed(&frame);
 	weft_target_state_free(&state.target);
 	return rc;
@@ -144,21 +184,21 @@ static bool is_our_pidfile(const struct weft_takeover_export *export, const json
 	return theirs && path && weft_pidfile_identify(path, &ours) && !strcmp(theirs, ours.text);
 }
 
-static int export_state(struct weft_takeover_export *export, struct weft_err *err)
+static int send_and_wait_ready(struct weft_takeover_export *export, struct weft_err *err)
 {
 	struct weft_frame frame;
 	int rc = send_state(export);
 
 	if (rc < 0)
 		return weft_fail(err, rc, "telling the other process: %s", strerror(-rc));
-	rc = weft_channel_recv(export->sock.fd, "ready", READY_MS, &frame, err);
+	rc = weft_channel_recv(export->channel.fd, "ready", READY_MS, &frame, err);
 	if (rc < 0)
 		return rc;
 	export->pidfile_is_theirs = is_our_pidfile(export, frame.doc);
 	weft_frame_free(&frame);
 	if (weft_daemon_stop_requested(export->daemon))
 		return weft_fail(err, -ECANCELED, "%s", stop_reason);
-	rc = weft_channel_send_step(export->sock.fd, "go");
+	rc = weft_channel_send_step(export->channel.fd, "go");
 	return rc < 0 ? weft_fail(err, rc, "the other process went away") : 0;
 }
 
@@ -180,12 +220,12 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 	struct weft_takeover_export *export = arg;
 	struct weft_err err = { "" };
 
-	export->freezing = false;
 	if (rc < 0) {
 		abort_export(export, why->text);
 		return;
 	}
-	if (export_state(export, &err) == 0)
+	export_enter(export, EXPORT_EXPORTING);
+	if (send_and_wait_ready(export, &err) == 0)
 		exit_after_export(export);
 	weft_target_thaw(export->daemon->target);
 	abort_export(export, err.text);
@@ -201,13 +241,13 @@ static void on_freeze_frame(struct weft_op *op, int res)
 
 	if (!export)
 		return;
-	if (weft_channel_recv(export->sock.fd, "freeze", FRAME_MS, &frame, &err) < 0) {
+	if (weft_channel_recv(export->channel.fd, "freeze", FRAME_MS, &frame, &err) < 0) {
 		abort_export(export, err.text);
 		return;
 	}
 	weft_frame_free(&frame);
 	weft_timer_stop(export->daemon->control_reactor, &export->timeout);
-	export->freezing = true;
+	export_enter(export, EXPORT_FREEZING);
 	export->since_ns = weft_monotonic_ns();
 	weft_target_freeze(export->daemon->target, FREEZE_MS, on_frozen, export);
 }
@@ -215,17 +255,20 @@ static void on_freeze_frame(struct weft_op *op, int res)
 static int accept_channel(struct weft_takeover_export *export, struct weft_err *err)
 {
 	pid_t pid;
-	int fd = weft_channel_accept(export->sock.fd, &pid, err), rc;
+	int fd = weft_channel_accept(export->listener.fd, &pid, err), rc;
 
 	if (fd < 0)
 		return fd;
-	weft_successor_open(&export->successor, pid);
-	weft_sock_close(&export->sock);
 	/* It blocks, so the reactor only polls it. */
-	rc = weft_sock_open(export->daemon->control_reactor, &export->sock, fd);
-	assert(!rc); /* epoll watches any socket */
-	export->accepted = true;
-	return rc;
+	rc = weft_sock_open(export->daemon->control_reactor, &export->channel, fd);
+	if (rc < 0) {
+		close(fd);
+		return weft_fail(err, rc, "the socket of the takeover: %s", strerror(-rc));
+	}
+	weft_sock_close(&export->listener);
+	weft_successor_open(&export->successor, pid);
+	export_enter(export, EXPORT_PREPARING);
+	return 0;
 }
 
 static void on_connected(struct weft_op *op, int res)
@@ -241,7 +284,7 @@ static void on_connected(struct weft_op *op, int res)
 	rc = accept_channel(export, &err);
 	if (rc == -EPERM) { /* another user's process: the successor may still connect */
 		weft_warn("%s", err.text);
-		poll_channel(export, on_connected);
+		poll_sock(export, &export->listener, on_connected);
 		return;
 	}
 	if (rc < 0) {
@@ -255,13 +298,13 @@ static void on_connected(struct weft_op *op, int res)
 		abort_export(export, "a call over the control socket is still under way");
 		return;
 	}
-	rc = weft_takeover_export_config(d, export->format, export->sock.fd);
+	rc = weft_takeover_export_config(d, export->format, export->channel.fd);
 	if (rc < 0) {
 		abort_export(export, strerror(-rc));
 		return;
 	}
 	weft_timer_set(d->control_reactor, &export->timeout, PREPARE_MS);
-	poll_channel(export, on_freeze_frame);
+	poll_sock(export, &export->channel, on_freeze_frame);
 }
 
 /* --- the call of the successor ---------------------------------------------------------------- */
@@ -310,7 +353,7 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 	int rc = export ? 0 : -ENOMEM;
 
 	if (!rc)
-		rc = fd < 0 ? fd : weft_sock_open(d->control_reactor, &export->sock, fd);
+		rc = fd < 0 ? fd : weft_sock_open(d->control_reactor, &export->listener, fd);
 	if (rc < 0) {
 		weft_closep(&fd);
 		free(export);
@@ -321,7 +364,7 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 	export->daemon = d;
 	export->format = format < WEFT_TAKEOVER_FORMAT ? format : WEFT_TAKEOVER_FORMAT;
 	export->timeout.fn = on_timeout;
-	poll_channel(export, on_connected);
+	poll_sock(export, &export->listener, on_connected);
 	weft_timer_set(d->control_reactor, &export->timeout, CONNECT_MS);
 	d->export = export;
 	return 0;

@@ -195,10 +195,10 @@ static int prepare_import(struct weft_takeover_import *import)
 		rc = receive_storage(import, d->err);
 	if (!rc)
 		rc = weft_daemon_create_target(d);
-	if (rc < 0)
-		return rc;
-	weft_target_start_frozen(d->target);
-	rc = weft_daemon_add_subsystems(d);
+	if (!rc)
+		rc = weft_target_start_frozen(d->target);
+	if (!rc)
+		rc = weft_daemon_add_subsystems(d);
 	return rc < 0 ? rc : request_state(import, d->err);
 }
 

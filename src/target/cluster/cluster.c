@@ -224,7 +224,7 @@ static bool check_group_lost(struct tgt_cluster *c)
 
 static bool may_reconcile(const struct tgt_cluster *c)
 {
-	return !c->busy && !c->subsys->removing && !c->subsys->target->store_frozen &&
+	return !c->busy && !c->subsys->removing && !tgt_store_is_frozen(c->subsys->target) &&
 	       !weft_store_is_lost(c->subsys->store);
 }
 

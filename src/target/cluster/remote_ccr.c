@@ -216,7 +216,7 @@ static void process_records(struct tgt_cluster *c)
 /* A process that is no member any more does not know which members live. */
 static void remote_ccr_reconcile(struct tgt_cluster *c)
 {
-	if (c->reset_writing || c->subsys->removing || c->subsys->target->store_frozen ||
+	if (c->reset_writing || c->subsys->removing || tgt_store_is_frozen(c->subsys->target) ||
 	    weft_store_is_lost(c->subsys->store))
 		return;
 	if (!process_own_requests(c))

@@ -76,7 +76,7 @@ int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
 	int rc;
 
-	if (!ns->subsys->cluster || ns->subsys->target->store_frozen)
+	if (!ns->subsys->cluster || tgt_store_is_frozen(ns->subsys->target))
 		return 0;
 	rc = lock_storage_identity(ns, err);
 	return rc < 0 ? rc : lock_nsid_identity(ns, err);
@@ -84,6 +84,6 @@ int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err)
 
 void tgt_cluster_unlock_identity(const struct tgt_ns *ns)
 {
-	if (ns->subsys->cluster && !ns->subsys->target->store_frozen)
+	if (ns->subsys->cluster && !tgt_store_is_frozen(ns->subsys->target))
 		weft_store_agree_end(ns->subsys->store, ns->nsid);
 }

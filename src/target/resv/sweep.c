@@ -119,7 +119,7 @@ static uint64_t other_nodes(const struct weft_subsys *s)
 
 void tgt_resv_sweep(struct weft_subsys *s)
 {
-	struct sweep *sweep = s->target->store_frozen ? NULL : calloc(1, sizeof(*sweep));
+	struct sweep *sweep = tgt_store_is_frozen(s->target) ? NULL : calloc(1, sizeof(*sweep));
 
 	if (!sweep)
 		return;

@@ -279,7 +279,7 @@ int weft_target_export(struct weft_target *t, struct weft_target_state *state)
 	struct weft_subsys *s;
 	int rc;
 
-	assert(t->frozen);
+	assert(t->freeze_state == TGT_FROZEN);
 	*state = (struct weft_target_state){ .genctr = t->genctr };
 	rc = alloc_all_items(state, t);
 	if (rc < 0)

@@ -1,9 +1,13 @@
 /* freeze.c - freeze and thaw: the target takes no new command, waits for those under way, and
  * stands still until it is thawed.
  *
+ *   SERVING ─▶ FREEZING ─▶ FREEZING_STORE ─▶ FROZEN       a successor's target begins as FROZEN
+ *      ▲          │              │             │
+ *      └── thaw ──┴──────────────┴─────────────┘
+ *
  *   pause listeners ─▶ freeze poll groups ─▶ check: is everything idle?
- *       ├─ twice in a row ─▶ stop keep-alive ─▶ done
- *       ├─ the commands are ─▶ freeze the store, check again
+ *       ├─ twice in a row ─▶ stop keep-alive ─▶ FROZEN
+ *       ├─ the commands are ─▶ FREEZING_STORE, check again
  *       └─ no ─▶ check again ┄ past the limit ┄▶ thaw, and say who is busy
  *
  * A check is a barrier: every reactor counts its requests and busy connections. AERs may stay.
@@ -49,6 +53,22 @@ struct freeze {
 	struct weft_timer timer;
 	struct activity reactors[]; /* by poll group */
 };
+
+#define FROM(state) (1u << TGT_##state)
+
+/* States that it may follow. */
+static const unsigned freeze_edges[] = {
+	[TGT_SERVING] = FROM(FREEZING) | FROM(FREEZING_STORE) | FROM(FROZEN),
+	[TGT_FREEZING] = FROM(SERVING),
+	[TGT_FREEZING_STORE] = FROM(FREEZING),
+	[TGT_FROZEN] = FROM(FREEZING_STORE) | FROM(SERVING),
+};
+
+static void freeze_enter(struct weft_target *t, enum tgt_freeze_state state)
+{
+	assert(freeze_edges[state] & 1u << t->freeze_state);
+	t->freeze_state = state;
+}
 
 /* --- one reactor ------------------------------------------------------------------------------ */
 
@@ -121,15 +141,9 @@ static void free_barrier(struct tgt_barrier *barrier)
 	free(barrier);
 }
 
-static void run_on_poll_groups(struct weft_target *t, void (*what)(struct tgt_barrier *barrier,
-								   struct weft_poll_group *group))
+static void ignore_thawed(struct tgt_barrier *barrier)
 {
-	struct tgt_barrier *barrier = tgt_barrier_new(t);
-
-	assert(barrier);
-	barrier->on_reactor = what;
-	barrier->done = free_barrier;
-	tgt_barrier_start(barrier);
+	(void)barrier;
 }
 
 /* --- controllers ------------------------------------------------------------------------------ */
@@ -239,8 +253,9 @@ static bool target_is_idle(struct weft_target *t, const struct freeze *freeze)
 {
 	bool still = commands_are_idle(t, freeze) && !tgt_store_busy_reason(t);
 
-	if (!still || t->store_frozen)
+	if (!still || tgt_store_is_frozen(t))
 		return still;
+	freeze_enter(t, TGT_FREEZING_STORE);
 	tgt_freeze_store(t);
 	return !tgt_store_busy_reason(t);
 }
@@ -260,6 +275,7 @@ static void freeze_check(struct tgt_barrier *barrier)
 	freeze->idle_checks = target_is_idle(t, freeze) ? freeze->idle_checks + 1 : 0;
 	if (freeze->idle_checks == 2) {
 		each_ctrl(t, pause_keepalive, t);
+		freeze_enter(t, TGT_FROZEN);
 		freeze_finish(freeze, 0, NULL);
 	} else if (freeze_timed_out(t, freeze)) {
 		freeze_fail(t, freeze);
@@ -282,7 +298,7 @@ void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 	struct freeze *freeze = calloc(1, size);
 	struct tgt_barrier *barrier = tgt_barrier_new(t);
 
-	assert(!t->frozen);
+	assert(t->freeze_state == TGT_SERVING);
 	if (!freeze || !barrier) {
 		free(freeze);
 		free(barrier);
@@ -297,24 +313,36 @@ void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 	barrier->arg = freeze;
 	barrier->on_reactor = inspect_on_reactor;
 	barrier->done = freeze_check;
-	t->frozen = true;
+	freeze_enter(t, TGT_FREEZING);
 	pause_listeners(t, true);
 	tgt_barrier_start(barrier);
 }
 
-void weft_target_start_frozen(struct weft_target *t)
+int weft_target_start_frozen(struct weft_target *t)
 {
-	t->frozen = t->store_frozen = true;
-	run_on_poll_groups(t, freeze_on_reactor);
+	struct tgt_barrier *barrier = tgt_barrier_new(t);
+
+	if (!barrier)
+		return -ENOMEM;
+	freeze_enter(t, TGT_FROZEN);
+	barrier->on_reactor = freeze_on_reactor;
+	barrier->done = free_barrier;
+	tgt_barrier_start(barrier);
+	return 0;
 }
 
+/* The barrier is free: messages arrive in their order, so the last thaw has ended on every reactor
+ * before the freeze after it has. */
 void weft_target_thaw(struct weft_target *t)
 {
-	assert(t->frozen);
-	t->frozen = false;
-	if (t->store_frozen)
+	bool store_frozen = tgt_store_is_frozen(t);
+
+	freeze_enter(t, TGT_SERVING);
+	if (store_frozen)
 		tgt_thaw_store(t);
 	each_ctrl(t, resume_keepalive, t);
-	run_on_poll_groups(t, thaw_on_reactor);
+	t->thaw_barrier->on_reactor = thaw_on_reactor;
+	t->thaw_barrier->done = ignore_thawed;
+	tgt_barrier_start(t->thaw_barrier);
 	pause_listeners(t, false);
 }

@@ -27,7 +27,7 @@ static const char *subsys_busy_reason(const struct weft_subsys *s)
 		       "controller of another member is being reset";
 	if (!tgt_ana_is_idle(s))
 		return "the state of a group of namespaces is being changed";
-	if (!s->target->store_frozen)
+	if (!tgt_store_is_frozen(s->target))
 		return NULL;
 	if (!tgt_resv_is_idle(s))
 		return "a reservation cannot be read, or ends commands that storage has";
@@ -49,7 +49,6 @@ void tgt_freeze_store(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
-	t->store_frozen = true;
 	weft_list_for_each(s, &t->subsystems, link)
 		weft_store_freeze(s->store);
 }
@@ -58,7 +57,6 @@ void tgt_thaw_store(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
-	t->store_frozen = false;
 	weft_list_for_each(s, &t->subsystems, link) {
 		weft_store_thaw(s->store);
 		tgt_cluster_store_moved(s);

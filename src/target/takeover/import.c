@@ -391,7 +391,7 @@ void weft_target_import(struct weft_target *t, struct weft_target_state *state,
 {
 	struct import *in = calloc(1, sizeof(*in));
 
-	assert(t->frozen);
+	assert(t->freeze_state == TGT_FROZEN);
 	if (!in) {
 		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
 		return;

@@ -99,8 +99,8 @@ int weft_target_export(struct weft_target *t, struct weft_target_state *state);
 /* Frees the memory of @state; closes nothing. */
 void weft_target_state_free(struct weft_target_state *state);
 
-/* A new target waits for weft_target_thaw() before it serves anybody. */
-void weft_target_start_frozen(struct weft_target *t);
+/* A new target waits for weft_target_thaw() before it serves anybody. 0 or -ENOMEM. */
+int weft_target_start_frozen(struct weft_target *t);
 /* Into a target that was started frozen and has the same subsystems. The target owns the
  * descriptors and bytes of @state from now on. -EINVAL: @state is not valid, @err says why. */
 void weft_target_import(struct weft_target *t, struct weft_target_state *state,
