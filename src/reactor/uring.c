@@ -15,10 +15,12 @@
  * Invariant: only wait() enters the kernel with the ring; nothing is held while it sleeps. */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #include <liburing.h>
 #include <poll.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "reactor/internal.h"
 #include "reactor/uring_setup.h"
 
@@ -286,12 +288,20 @@ static void reap_cqes(struct uring *u)
 
 /* --- the engine ------------------------------------------------------------------------------- */
 
+/* Nothing can be received or completed any more, and nobody could be told. */
+static void die_of_kernel(const char *what, int rc)
+{
+	weft_fatal("io_uring: %s: %s", what, strerror(-rc));
+	abort();
+}
+
 /* io_uring_enable_rings() is in liburing 2.3's header, but not in its library. */
 static void enable_ring(struct uring *u)
 {
 	int rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 
-	assert(!rc);
+	if (rc < 0)
+		die_of_kernel("enabling the ring", rc);
 	u->enabled = true;
 }
 
@@ -304,7 +314,8 @@ static void uring_engine_wait(struct engine *engine, int64_t timeout_ns)
 	if (!u->enabled)
 		enable_ring(u);
 	rc = enter_kernel(u, fill_sq(u, look) ? timeout_ns : 0);
-	assert(rc >= 0 || transient(rc));
+	if (rc < 0 && !transient(rc))
+		die_of_kernel("io_uring_enter", rc);
 	reap_cqes(u);
 	if (look)
 		try_held_receive(u);

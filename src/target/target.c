@@ -297,6 +297,15 @@ static void visit_member(struct weft_subsys *s, unsigned node, const struct weft
 	v->member(arg, &info);
 }
 
+static void visit_group(struct weft_subsys *s, uint32_t group, const struct weft_target_visitor *v,
+			void *arg)
+{
+	struct weft_group_info info;
+
+	if (tgt_cluster_group_info(s, group, &info))
+		v->group(arg, &info);
+}
+
 static void visit_port(struct weft_subsys *s, uint16_t portid, const struct weft_target_visitor *v,
 		       void *arg)
 {
@@ -331,6 +340,8 @@ static void visit_subsys(struct weft_subsys *s, const struct weft_target_visitor
 		v->subsys(arg, &info);
 	for (unsigned node = 1; v->member && node <= info.nodes; node++)
 		visit_member(s, node, v, arg);
+	for (uint32_t group = 1; v->group && s->cluster && group <= WEFT_ANA_GROUP_MAX; group++)
+		visit_group(s, group, v, arg);
 	if (v->host)
 		weft_list_for_each(host, &s->hosts, link)
 			v->host(arg, host->nqn);

@@ -159,6 +159,13 @@ struct weft_member_info {
 	bool lacks[WEFT_NSID_MAX];       /* by nsid - 1: another member has it, this one does not */
 };
 
+/* An ANA group of a cluster. */
+struct weft_group_info {
+	uint32_t group;
+	unsigned owner, next; /* nodes; 0: none */
+	const char *state;    /* see enum owners_group_state */
+};
+
 struct weft_target_ns_info {
 	uint32_t nsid, block;
 	uint64_t size, used;
@@ -209,6 +216,7 @@ struct weft_target_visitor {
 	void (*listener)(void *arg, const char *uri, uint16_t portid);
 	void (*subsys)(void *arg, const struct weft_subsys_info *info);
 	void (*member)(void *arg, const struct weft_member_info *info); /* of a cluster */
+	void (*group)(void *arg, const struct weft_group_info *info);   /* one with namespaces */
 	void (*host)(void *arg, const char *hostnqn);
 	void (*ana_rule)(void *arg, const struct weft_ana_rule *rule);
 	void (*ns)(void *arg, const struct weft_target_ns_info *info);

@@ -41,6 +41,9 @@ def _(cluster, one, two):
     for node, here in ((one, "optimized"), (two, "inaccessible")):
         members = node.subsystem()["cluster"]["members"]
         assert [m["ana_groups"] for m in members] == [[1, 2], []], members
+        groups = node.subsystem()["cluster"]["groups"]
+        state = "ours" if node is one else "elsewhere"
+        assert groups == [dict(ana_group=g, owner=1, next=0, state=state) for g in (1, 2)], groups
         port, = node.subsystem()["ports"]
         assert port["portid"] == node.ctl("status")["listeners"][0]["portid"], port
         assert port["ana"] == [dict(ana_group=g, state=here) for g in (1, 2)], port

@@ -131,6 +131,20 @@ static void one_step(void **state)
 	}
 }
 
+static const struct owners_view first = { .self = 1, .nodes = 3, .alive = 3 };
+
+static void states(void **state)
+{
+	static const enum owners_group_state expected[] = { GROUP_OURS,      GROUP_LEAVING,
+							    GROUP_ELSEWHERE, GROUP_ELSEWHERE,
+							    GROUP_ORPHANED,  GROUP_UNOWNED };
+	struct owners o;
+
+	make(&o, "1 1>2 2 2>1 3 0", 0);
+	for (uint32_t group = 1; group <= sizeof(expected) / sizeof(expected[0]); group++)
+		assert_int_equal(owners_group_state(&o, &first, group), expected[group - 1]);
+}
+
 /* What is let go of, or goes away, is not served. */
 static void served(void **state)
 {
@@ -138,7 +152,7 @@ static void served(void **state)
 	struct owners o;
 
 	make(&o, "1 1>2 2 0", 0);
-	owners_elsewhere(&o, 1, elsewhere);
+	owners_elsewhere(&o, &first, elsewhere);
 	assert_false(elsewhere[0]);
 	assert_true(elsewhere[1] && elsewhere[2] && elsewhere[3] && elsewhere[4]);
 }
@@ -162,9 +176,9 @@ static void taken_from_one_that_serves_it(void **state)
 		struct owners o;
 
 		make(&o, cases[i].served, 0);
-		owners_elsewhere(&o, 1, elsewhere);
+		owners_elsewhere(&o, &first, elsewhere);
 		make(&o, cases[i].found, 0);
-		assert_int_equal(owners_lost_group(&o, 1, elsewhere), cases[i].group);
+		assert_int_equal(owners_lost_group(&o, &first, elsewhere), cases[i].group);
 	}
 }
 
@@ -311,6 +325,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_step),
+		cmocka_unit_test(states),
 		cmocka_unit_test(served),
 		cmocka_unit_test(taken_from_one_that_serves_it),
 		cmocka_unit_test(never_two),

@@ -13,7 +13,7 @@ struct status_walk {
 	json_t *listeners, *subsystems, *reactors, *queues;
 	json_t *discovery; /* its controllers */
 	/* Of the subsystem being walked. */
-	json_t *members, *hosts, *ana, *namespaces, *ports, *controllers;
+	json_t *members, *groups, *hosts, *ana, *namespaces, *ports, *controllers;
 };
 
 static void add_listener(void *arg, const char *uri, uint16_t portid)
@@ -34,6 +34,7 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 	if (!strcmp(info->nqn, NVME_NQN_DISCOVERY))
 		return;
 	w->members = info->node ? json_array() : NULL;
+	w->groups = info->node ? json_array() : NULL;
 	w->hosts = json_array();
 	w->ana = json_array();
 	w->namespaces = json_array();
@@ -46,9 +47,9 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 			   w->ports, "controllers", w->controllers);
 	if (info->node)
 		json_object_set_new(subsys, "cluster",
-				    json_pack("{s:I, s:I, s:o}", "node", (json_int_t)info->node,
-					      "of", (json_int_t)info->nodes, "members",
-					      w->members));
+				    json_pack("{s:I, s:I, s:o, s:o}", "node",
+					      (json_int_t)info->node, "of", (json_int_t)info->nodes,
+					      "members", w->members, "groups", w->groups));
 	json_array_append_new(w->subsystems, subsys);
 }
 
@@ -67,6 +68,16 @@ static void add_member(void *arg, const struct weft_member_info *info)
 			      json_pack("{s:I, s:b, s:b, s:o, s:o}", "node", (json_int_t)info->node,
 					"alive", info->alive, "draining", info->draining,
 					"ana_groups", groups, "lacks", lacks));
+}
+
+static void add_group(void *arg, const struct weft_group_info *info)
+{
+	struct status_walk *w = arg;
+
+	json_array_append_new(w->groups,
+			      json_pack("{s:I, s:I, s:I, s:s}", "ana_group",
+					(json_int_t)info->group, "owner", (json_int_t)info->owner,
+					"next", (json_int_t)info->next, "state", info->state));
 }
 
 static void add_host(void *arg, const char *hostnqn)
@@ -229,6 +240,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.listener = add_listener,
 		.subsys = add_subsys,
 		.member = add_member,
+		.group = add_group,
 		.host = add_host,
 		.ana_rule = add_ana_rule,
 		.ns = add_ns,

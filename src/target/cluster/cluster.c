@@ -10,6 +10,7 @@
  * change or commit is under way at a time. */
 #include "target/cluster/cluster.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +141,7 @@ static bool apply_ownership(struct tgt_cluster *c)
 	const bool *was = c->subsys->ana.rules->elsewhere;
 	bool elsewhere[WEFT_ANA_GROUP_MAX];
 
-	owners_elsewhere(&c->owners, c->view.self, elsewhere);
+	owners_elsewhere(&c->owners, &c->view, elsewhere);
 	if (!memcmp(was, elsewhere, sizeof(elsewhere)))
 		return true;
 	log_served_change(c, was, elsewhere);
@@ -186,6 +187,14 @@ static void schedule_recheck(struct tgt_cluster *c, unsigned waits)
 		reconcile_in(c, successor_left_ms(c));
 }
 
+static bool serves_what_it_owns(const struct tgt_cluster *c)
+{
+	bool elsewhere[WEFT_ANA_GROUP_MAX];
+
+	owners_elsewhere(&c->owners, &c->view, elsewhere);
+	return !memcmp(c->subsys->ana.rules->elsewhere, elsewhere, sizeof(elsewhere));
+}
+
 /* A group that is to be released shows in the table before it is handed over: it is served here
  * until then. */
 static void advance_table(struct tgt_cluster *c)
@@ -193,6 +202,7 @@ static void advance_table(struct tgt_cluster *c)
 	struct owners next = c->owners;
 	unsigned waits = 0;
 
+	assert(serves_what_it_owns(c));
 	tgt_cluster_complete_moves(c);
 	set_draining_bit(c, &next);
 	tgt_cluster_apply_migrations(c, &next);
@@ -210,8 +220,7 @@ static void advance_table(struct tgt_cluster *c)
 /* Another member has taken a group that we serve: it took us for gone. */
 static bool check_group_lost(struct tgt_cluster *c)
 {
-	uint32_t group = owners_lost_group(&c->owners, c->view.self,
-					   c->subsys->ana.rules->elsewhere);
+	uint32_t group = owners_lost_group(&c->owners, &c->view, c->subsys->ana.rules->elsewhere);
 	char why[96];
 
 	if (!group)
@@ -316,6 +325,7 @@ void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_m
 	const struct owners *o = &s->cluster->owners;
 	bool used[WEFT_ANA_GROUP_MAX];
 
+	assert(node && node <= WEFT_NODES_MAX);
 	tgt_cluster_used_groups(s, used);
 	*info = (struct weft_member_info){
 		.node = node,
@@ -325,6 +335,21 @@ void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_m
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		info->serves[i] = used[i] && o->owner[i] == node;
 	memcpy(info->lacks, s->cluster->lacks[node].has, sizeof(info->lacks));
+}
+
+bool tgt_cluster_group_info(struct weft_subsys *s, uint32_t group, struct weft_group_info *info)
+{
+	const struct tgt_cluster *c = s->cluster;
+	bool used[WEFT_ANA_GROUP_MAX];
+
+	tgt_cluster_used_groups(s, used);
+	*info = (struct weft_group_info){
+		.group = group,
+		.owner = c->owners.owner[group - 1],
+		.next = c->owners.next[group - 1],
+		.state = owners_group_state_text(owners_group_state(&c->owners, &c->view, group)),
+	};
+	return used[group - 1];
 }
 
 unsigned tgt_cluster_held_by(const struct tgt_ns *ns)

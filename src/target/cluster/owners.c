@@ -1,8 +1,12 @@
 /* owners.c - the owner table: which member of a cluster serves which ANA group; failover and
  * migration of groups.
  *
- *   owner 1, next 2 ──▶ (1 has stopped serving it) ──▶ owner 2              released by 1 itself
- *   owner 1 is gone ──▶ (1 has no residual I/O with the storage) ──▶ owner 2   claimed by 2
+ *            ┌ nobody can have it ┐
+ *            ▼                    │
+ *   ┌────▶ OURS ──── drain, ────▶ LEAVING ── it is not served here any more ──▶ ELSEWHERE
+ *   │                move                    (released by its owner)                │
+ *   └── no residual I/O with the storage ── ORPHANED ◀── its owner is gone ─────────┘
+ *       (claimed)                       └── UNOWNED
  *
  * Only the owner changes the entry of its group, after it has stopped serving it; nobody takes a
  * group from a living member. So two members never serve one group, and one's I/O is over before
@@ -12,6 +16,7 @@
  * because the state was lost: then any member that is gone may have owned it. */
 #include "target/cluster/owners.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -51,27 +56,71 @@ int owners_decode(struct owners *o, const void *bytes, size_t len)
 	return nodes_are_valid(o->owner) && nodes_are_valid(o->next) ? 0 : -EINVAL;
 }
 
-void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT_ANA_GROUP_MAX])
-{
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		elsewhere[i] = o->owner[i] != self || o->next[i];
-}
+/* --- the state of a group --------------------------------------------------------------------- */
 
-uint32_t owners_lost_group(const struct owners *o, unsigned self,
-			   const bool elsewhere[WEFT_ANA_GROUP_MAX])
-{
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (!elsewhere[i] && o->owner[i] && o->owner[i] != self)
-			return i + 1;
-	return 0;
-}
+#define FROM(state) (1u << GROUP_##state)
 
-/* --- the successor ---------------------------------------------------------------------------- */
+/* Steps of the member that sees the group in this state: @from has those that may come before. */
+static const struct {
+	const char *name;
+	unsigned from;
+} states[] = {
+	[GROUP_UNOWNED] = { "unowned", 0 },
+	[GROUP_ORPHANED] = { "orphaned", 0 },
+	[GROUP_ELSEWHERE] = { "elsewhere", FROM(LEAVING) },
+	[GROUP_OURS] = { "ours", FROM(UNOWNED) | FROM(ORPHANED) | FROM(LEAVING) },
+	[GROUP_LEAVING] = { "leaving", FROM(OURS) },
+};
 
 static bool node_set_has(uint64_t nodes, unsigned node)
 {
 	return node && nodes >> (node - 1) & 1;
 }
+
+enum owners_group_state owners_group_state(const struct owners *o, const struct owners_view *view,
+					   uint32_t group)
+{
+	uint8_t owner = o->owner[group - 1];
+
+	if (!owner)
+		return GROUP_UNOWNED;
+	if (owner == view->self)
+		return o->next[group - 1] ? GROUP_LEAVING : GROUP_OURS;
+	return node_set_has(view->alive, owner) ? GROUP_ELSEWHERE : GROUP_ORPHANED;
+}
+
+const char *owners_group_state_text(enum owners_group_state state)
+{
+	return states[state].name;
+}
+
+static void set_group(struct owners *o, const struct owners_view *view, uint32_t group,
+		      unsigned owner, unsigned next)
+{
+	enum owners_group_state was = owners_group_state(o, view, group);
+
+	o->owner[group - 1] = (uint8_t)owner;
+	o->next[group - 1] = (uint8_t)next;
+	assert(states[owners_group_state(o, view, group)].from & 1u << was);
+}
+
+void owners_elsewhere(const struct owners *o, const struct owners_view *view,
+		      bool elsewhere[WEFT_ANA_GROUP_MAX])
+{
+	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
+		elsewhere[group - 1] = owners_group_state(o, view, group) != GROUP_OURS;
+}
+
+uint32_t owners_lost_group(const struct owners *o, const struct owners_view *view,
+			   const bool elsewhere[WEFT_ANA_GROUP_MAX])
+{
+	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
+		if (!elsewhere[i] && o->owner[i] && o->owner[i] != view->self)
+			return i + 1;
+	return 0;
+}
+
+/* --- the successor ---------------------------------------------------------------------------- */
 
 static bool may_own(const struct owners *o, const struct owners_view *view, unsigned node)
 {
@@ -96,30 +145,35 @@ unsigned owners_successor(const struct owners *o, const struct owners_view *view
 
 /* --- one step of the table -------------------------------------------------------------------- */
 
-/* A group of ours that goes to another member. */
-static bool release_group(struct owners *o, const struct owners_view *view, unsigned i)
+static bool drain_group(struct owners *o, const struct owners_view *view, uint32_t group)
 {
-	unsigned successor = owners_successor(o, view, i + 1);
+	unsigned successor = owners_successor(o, view, group);
 
-	if (o->next[i]) { /* the group is served here no more */
-		o->owner[i] = may_own(o, view, o->next[i]) ? o->next[i] : o->owner[i];
-		o->next[i] = 0;
-		return true;
-	}
 	if (!node_set_has(o->draining, view->self) || !successor)
 		return false;
-	o->next[i] = (uint8_t)successor;
+	set_group(o, view, group, view->self, successor);
 	return true;
 }
 
-static bool claim_group(struct owners *o, const struct owners_view *view, unsigned i)
+/* It is not served here any more. */
+static bool release_group(struct owners *o, const struct owners_view *view, uint32_t group)
+{
+	unsigned next = o->next[group - 1];
+
+	set_group(o, view, group, may_own(o, view, next) ? next : view->self, 0);
+	return true;
+}
+
+static bool claim_group(struct owners *o, const struct owners_view *view, uint32_t group,
+			unsigned *waits)
 {
 	bool instead = view->successor_late && may_own(o, view, view->self);
 
-	if (!instead && owners_successor(o, view, i + 1) != view->self)
+	if (!instead && owners_successor(o, view, group) != view->self) {
+		*waits |= OWNERS_WAIT_SUCCESSOR;
 		return false;
-	o->owner[i] = (uint8_t)view->self;
-	o->next[i] = 0;
+	}
+	set_group(o, view, group, view->self, 0);
 	return true;
 }
 
@@ -130,19 +184,24 @@ bool owners_advance(struct owners *o, const struct owners_view *view,
 	bool changed = false;
 
 	*waits = 0;
-	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++) {
-		uint8_t owner = o->owner[i];
-
-		if (owner == view->self)
-			changed |= release_group(o, view, i);
-		else if (node_set_has(view->alive, owner))
-			continue;
-		else if (left(arg, i + 1, owner))
-			*waits |= OWNERS_WAIT_STORAGE;
-		else if (claim_group(o, view, i))
-			changed = true;
-		else
-			*waits |= OWNERS_WAIT_SUCCESSOR;
+	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++) {
+		switch (owners_group_state(o, view, group)) {
+		case GROUP_OURS:
+			changed |= drain_group(o, view, group);
+			break;
+		case GROUP_LEAVING:
+			changed |= release_group(o, view, group);
+			break;
+		case GROUP_ELSEWHERE:
+			break;
+		case GROUP_UNOWNED:
+		case GROUP_ORPHANED:
+			if (left(arg, group, o->owner[group - 1]))
+				*waits |= OWNERS_WAIT_STORAGE;
+			else
+				changed |= claim_group(o, view, group, waits);
+			break;
+		}
 	}
 	return changed;
 }

@@ -23,6 +23,20 @@ struct owners_view {
 	bool successor_late; /* the successor has had its time: anybody may claim */
 };
 
+/* What the table says of a group, to one member. That member serves it exactly while it is
+ * OURS. */
+enum owners_group_state {
+	GROUP_UNOWNED,   /* it has no owner: the cluster is new, or its state was lost */
+	GROUP_ORPHANED,  /* its owner is gone */
+	GROUP_ELSEWHERE, /* another member, which lives, owns it */
+	GROUP_OURS,
+	GROUP_LEAVING, /* ours, and to go to another member */
+};
+
+enum owners_group_state owners_group_state(const struct owners *o, const struct owners_view *view,
+					   uint32_t group);
+const char *owners_group_state_text(enum owners_group_state state);
+
 /* Why a group has no owner yet: bits. */
 enum owners_wait {
 	OWNERS_WAIT_SUCCESSOR = 1, /* its successor is to claim it */
@@ -35,17 +49,18 @@ void owners_encode(const struct owners *o, uint8_t bytes[OWNERS_RECORD]);
 /* @len 0: there is no table yet. -EINVAL: these are not its bytes. */
 int owners_decode(struct owners *o, const void *bytes, size_t len);
 
-/* Groups that @self does not serve: owned by others, or to be released. */
-void owners_elsewhere(const struct owners *o, unsigned self, bool elsewhere[WEFT_ANA_GROUP_MAX]);
-/* The first group that @self serves, as @elsewhere says, and another member owns; 0: none. That
+/* Groups that are not OURS. */
+void owners_elsewhere(const struct owners *o, const struct owners_view *view,
+		      bool elsewhere[WEFT_ANA_GROUP_MAX]);
+/* The first group that this member serves, as @elsewhere says, and another one owns; 0: none. That
  * cannot happen to a living member: only the owner gives a group away, after it has stopped serving
  * it. */
-uint32_t owners_lost_group(const struct owners *o, unsigned self,
+uint32_t owners_lost_group(const struct owners *o, const struct owners_view *view,
 			   const bool elsewhere[WEFT_ANA_GROUP_MAX]);
 /* Which member should have a group whose owner is gone or drains; 0: there is nobody but the
  * owner. */
 unsigned owners_successor(const struct owners *o, const struct owners_view *view, uint32_t group);
-/* Does @self's next step in the table. A group is not claimed while @left(arg, group, node) says
+/* Does this member's next step in the table. A group is not claimed while @left(arg, group, node) says
  * that a node, or any that is gone (0), has residual I/O with its storage. Groups that are not
  * served here are released. True: the table has changed. @waits: what groups wait for. */
 bool owners_advance(struct owners *o, const struct owners_view *view,
