@@ -29,8 +29,9 @@ struct weft_reactor {
 	bool turning;      /* in a turn: now_ns is valid */
 	bool firing;       /* in a timer's callback */
 	bool stopping;
-	bool pollers_ran;            /* in the last turn */
-	bool got_message;            /* since an engine last polled all sockets */
+	const void *thread; /* an address of the thread that ran the last turn; NULL: none has */
+	bool pollers_ran;   /* in the last turn */
+	bool got_message;   /* since an engine last polled all sockets */
 	unsigned turns_since_engine; /* turns since the engine was last called */
 	uint64_t alarm_ns;           /* when the engine's alarm is set for; 0: it is not */
 

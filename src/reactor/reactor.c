@@ -137,6 +137,7 @@ static void run_tasks(struct weft_reactor *r)
 static void run_turn(struct weft_reactor *r, int64_t limit_ns)
 {
 	assert(!r->turning);
+	r->thread = &self;
 	weft_reactor_wait(r, limit_ns);
 	r->now_ns = weft_clock_ns(r);
 	r->turning = true;
@@ -204,6 +205,11 @@ void weft_reactor_stop(struct weft_reactor *r)
 struct weft_reactor *weft_reactor_self(void)
 {
 	return self;
+}
+
+bool weft_reactor_is_here(const struct weft_reactor *r)
+{
+	return !r->thread || r->thread == &self;
 }
 
 const char *weft_reactor_engine_name(const struct weft_reactor *r)

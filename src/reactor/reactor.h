@@ -10,6 +10,7 @@
 #ifndef WEFT_REACTOR_REACTOR_H
 #define WEFT_REACTOR_REACTOR_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -59,6 +60,10 @@ int weft_reactor_fd(struct weft_reactor *r);
 void weft_reactor_prepare_wait(struct weft_reactor *r);
 
 struct weft_reactor *weft_reactor_self(void); /* the one running on this thread */
+/* This thread runs its turns, or nobody has run one yet. */
+bool weft_reactor_is_here(const struct weft_reactor *r);
+/* What belongs to a reactor is touched by its thread alone. */
+#define assert_on(reactor) assert(weft_reactor_is_here(reactor))
 const char *weft_reactor_engine_name(const struct weft_reactor *r);
 int weft_reactor_cpu(const struct weft_reactor *r);
 uint64_t weft_reactor_now_ns(const struct weft_reactor *r); /* read once per turn */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "proto/nvme.h"
 
 struct store_record {
@@ -44,7 +45,7 @@ struct store_records *store_records_new(uint64_t revision, uint64_t session, uin
 
 static void record_put(struct store_record *record)
 {
-	if (!--record->refs)
+	if (!weft_count_down(record->refs))
 		free(record);
 }
 
@@ -155,7 +156,7 @@ static void remove_record(struct store_records *records, const char *key)
 	if (!has_key_at(records, place, key))
 		return;
 	record_put(records->at[place]);
-	records->count--;
+	weft_count_down(records->count);
 	memmove(&records->at[place], &records->at[place + 1],
 		(records->count - place) * sizeof(records->at[0]));
 }

@@ -15,6 +15,7 @@
  * finds commands that wait for their turn and none that is half done.
  *
  * Invariant: nevicting counts the queues that are closed to make room and not gone yet. */
+#include "base/count.h"
 #include "base/log.h"
 #include "target/internal.h"
 
@@ -47,7 +48,7 @@ static bool evict_discovery_ctrl(struct weft_target *t, uint32_t more_than)
 		return false;
 	ctrl->evicted = true;
 	t->nevicting++;
-	--*address_counter(t, &ctrl->peer);
+	weft_count_down(*address_counter(t, &ctrl->peer));
 	tgt_ctrl_kill(ctrl, "another host needs its queue");
 	return true;
 }
@@ -134,6 +135,7 @@ void tgt_admission_add_queue(const struct tgt_queue *queue)
 	const struct weft_subsys *s = queue->ctrl->subsys;
 	struct weft_target *t = s->target;
 
+	assert_on_control(queue->ctrl->subsys->target);
 	t->nqueues++;
 	t->nunlisted += is_unlisted(queue);
 	queue->ctrl->flow->tenant->queues++;
@@ -148,14 +150,15 @@ void tgt_admission_remove_queue(const struct tgt_queue *queue)
 	const struct weft_subsys *s = queue->ctrl->subsys;
 	struct weft_target *t = s->target;
 
-	t->nqueues--;
+	assert_on_control(queue->ctrl->subsys->target);
+	weft_count_down(t->nqueues);
 	t->nunlisted -= is_unlisted(queue);
-	queue->ctrl->flow->tenant->queues--;
+	weft_count_down(queue->ctrl->flow->tenant->queues);
 	if (!s->discovery)
 		return;
-	t->ndiscovery--;
+	weft_count_down(t->ndiscovery);
 	if (queue->ctrl->evicted)
-		t->nevicting--;
+		weft_count_down(t->nevicting);
 	else
-		--*address_counter(t, &queue->ctrl->peer);
+		weft_count_down(*address_counter(t, &queue->ctrl->peer));
 }

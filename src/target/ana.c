@@ -94,6 +94,7 @@ bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
 {
+	assert_on_control(s->target);
 	s->ana.changed[group - 1] = ++s->ana.count;
 }
 
@@ -126,6 +127,7 @@ bool tgt_ana_show_transition(struct tgt_ctrl *ctrl)
 	uint8_t then[WEFT_ANA_GROUP_MAX];
 	bool closed = false;
 
+	assert_on_control(ctrl->subsys->target);
 	evaluate_for_ctrl(ctrl->subsys->ana.next, ctrl, then);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (!states[ctrl->ana[i]].status && states[then[i]].status)
@@ -138,6 +140,7 @@ bool tgt_ana_show_states(struct tgt_ctrl *ctrl)
 	uint8_t now[WEFT_ANA_GROUP_MAX];
 	bool shown = false;
 
+	assert_on_control(ctrl->subsys->target);
 	evaluate_for_ctrl(ctrl->subsys->ana.rules, ctrl, now);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		shown |= set_shown_state(ctrl, i, now[i]);
@@ -146,6 +149,7 @@ bool tgt_ana_show_states(struct tgt_ctrl *ctrl)
 
 void tgt_ana_persistent_loss(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		set_shown_state(ctrl, i, WEFT_ANA_PERSISTENT_LOSS);
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "target/admin/admin.h"
 
 struct ana_change {
@@ -81,7 +82,7 @@ void tgt_ana_command_left(struct weft_req *req)
 {
 	struct ana_change *change = take_ptr(&tgt_req(req)->awaited);
 
-	if (!--change->nmarked[req->qp->group->index])
+	if (!weft_count_down(change->nmarked[req->qp->group->index]))
 		tgt_barrier_arrive(change->barrier, req->qp->group);
 }
 
@@ -104,6 +105,7 @@ void tgt_ana_persistent_loss_all(struct weft_subsys *s)
 {
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(s->target);
 	s->ana.lost = true;
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		tgt_ana_persistent_loss(ctrl);
@@ -208,6 +210,7 @@ static void start_next_change(struct weft_subsys *s)
 
 bool tgt_ana_is_idle(const struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	return !s->ana.next && weft_list_empty(&s->ana.waiting);
 }
 
@@ -216,6 +219,7 @@ void tgt_ana_cancel_waiting(struct weft_subsys *s)
 	const struct weft_err err = { "the subsystem is being removed" };
 	struct weft_list *link;
 
+	assert_on_control(s->target);
 	while ((link = weft_list_pop(&s->ana.waiting)))
 		ana_change_fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
@@ -255,6 +259,7 @@ int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsig
 	struct ana_change *change;
 	int rc = tgt_ana_rules_check(rules, count, err);
 
+	assert_on_control(s->target);
 	if (rc < 0)
 		return rc;
 	change = change_new(s, rules, count, done, arg);
@@ -271,6 +276,7 @@ int tgt_ana_set_served_groups(struct weft_subsys *s, const bool elsewhere[WEFT_A
 {
 	struct ana_change *change = change_new(s, NULL, 0, done, arg);
 
+	assert_on_control(s->target);
 	if (!change)
 		return -ENOMEM;
 	change->own = true;

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "target/internal.h"
 
 struct tgt_barrier *tgt_barrier_new(struct weft_target *t)
@@ -35,7 +36,7 @@ static void barrier_arrived(struct weft_msg *msg)
 {
 	struct tgt_barrier *barrier = container_of(msg, struct tgt_barrier_msg, msg)->barrier;
 
-	if (!--barrier->pending)
+	if (!weft_count_down(barrier->pending))
 		barrier->done(barrier);
 }
 

@@ -112,6 +112,7 @@ void tgt_post_control(struct weft_req *req, void (*fn)(struct weft_msg *msg))
 
 void tgt_control_charge(struct weft_target *t, unsigned commands)
 {
+	assert_on_control(t);
 	t->control_queue->budget -= commands < COMMANDS_PER_TURN ? (int)commands :
 								   COMMANDS_PER_TURN;
 }

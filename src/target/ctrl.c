@@ -24,6 +24,7 @@ struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid)
 {
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(s->target);
 	weft_list_for_each(ctrl, cntlid_bucket(s, cntlid), by_cntlid)
 		if (ctrl->cntlid == cntlid)
 			return ctrl;
@@ -34,6 +35,7 @@ struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 {
 	struct tgt_ctrl *ctrl = tgt_ctrl_by_id(s, cntlid);
 
+	assert_on_control(s->target);
 	return ctrl && !ctrl->dying ? ctrl : NULL;
 }
 
@@ -77,16 +79,19 @@ struct tgt_ctrl *tgt_ctrl_create(struct weft_subsys *s)
 {
 	int cntlid = choose_cntlid(s);
 
+	assert_on_control(s->target);
 	return cntlid < 0 ? NULL : ctrl_new(s, (uint16_t)cntlid);
 }
 
 struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid)
 {
+	assert_on_control(s->target);
 	return tgt_ctrl_by_id(s, cntlid) ? NULL : ctrl_new(s, cntlid);
 }
 
 void tgt_ctrl_free(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer);
 	tgt_flow_leave(ctrl);
 	weft_list_remove(&ctrl->link);
@@ -103,6 +108,7 @@ void tgt_ctrl_kill(struct tgt_ctrl *ctrl, const char *why)
 {
 	struct tgt_queue *queue;
 
+	assert_on_control(ctrl->subsys->target);
 	if (ctrl->dying)
 		return;
 	ctrl->dying = true;
@@ -117,6 +123,7 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 {
 	struct weft_subsys *s = ctrl->subsys;
 
+	assert_on_control(ctrl->subsys->target);
 	weft_list_remove(&queue->link);
 	tgt_admission_remove_queue(queue);
 	if (queue == ctrl->admin) {
@@ -154,6 +161,7 @@ static void ka_expired(struct weft_timer *timer)
 
 void tgt_ctrl_restart_keepalive(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	ctrl->ka_grace = false;
 	if (ctrl->kato_ms)
 		weft_timer_set(ctrl->subsys->target->control, &ctrl->ka_timer, ctrl->kato_ms);
@@ -163,6 +171,7 @@ void tgt_ctrl_set_kato(struct tgt_ctrl *ctrl, uint32_t kato_ms)
 {
 	uint64_t rounded = ((uint64_t)kato_ms + TGT_KAS_MS - 1) / TGT_KAS_MS * TGT_KAS_MS;
 
+	assert_on_control(ctrl->subsys->target);
 	if (ctrl->subsys->discovery && !rounded)
 		rounded = TGT_DISCOVERY_KATO_MS;
 	ctrl->ka_timer.fn = ka_expired;
@@ -228,6 +237,7 @@ void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
 {
 	uint32_t changed = ctrl->cc ^ cc;
 
+	assert_on_control(ctrl->subsys->target);
 	ctrl->cc = cc;
 	if (!NVME_CC_EN(changed))
 		return;
@@ -240,6 +250,7 @@ void tgt_ctrl_set_cc(struct tgt_ctrl *ctrl, uint32_t cc)
 /* A reset may have cancelled the shutdown meanwhile. */
 void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	if (NVME_CC_SHN(ctrl->cc))
 		ctrl->csts |= TGT_CSTS_SHUT_DOWN;
 }
@@ -267,6 +278,7 @@ void tgt_ctrl_log_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t st
 {
 	struct nvme_error_log_page *entry = &ctrl->errors[ctrl->nerrors++ % TGT_ERRORS_MAX];
 
+	assert_on_control(ctrl->subsys->target);
 	*entry = (struct nvme_error_log_page){
 		.error_count = cpu_to_le64(ctrl->nerrors),
 		.sqid = cpu_to_le16(req->qp->sqid),

@@ -59,6 +59,7 @@ void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
 {
 	struct weft_list *link;
 
+	assert_on_control(gone->ctrl->subsys->target);
 	while ((link = weft_list_pop(&gone->drain_waits))) {
 		struct tgt_drain_wait *over = container_of(link, struct tgt_drain_wait, queue_link);
 

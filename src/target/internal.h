@@ -13,6 +13,7 @@
 #ifndef WEFT_TARGET_INTERNAL_H
 #define WEFT_TARGET_INTERNAL_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "base/addr_counts.h"
@@ -263,6 +264,9 @@ struct weft_target {
 	void *stopped_arg;
 	struct weft_timer stop_timer;
 };
+
+/* Subsystems, controllers, listeners and what hangs on them are the control reactor's. */
+#define assert_on_control(target) assert_on((target)->control)
 
 /* Its stores, too: they are neither read nor written. */
 static inline bool tgt_store_is_frozen(const struct weft_target *t)

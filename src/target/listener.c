@@ -185,6 +185,7 @@ int weft_listener_add(struct weft_target *t, const struct weft_uri *uri, struct 
 	struct tgt_listener *l = calloc(1, sizeof(*l));
 	int rc;
 
+	assert_on_control(t);
 	if (!l)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	l->target = t;
@@ -208,6 +209,7 @@ int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd
 	struct tgt_listener *l = calloc(1, sizeof(*l));
 	int rc;
 
+	assert_on_control(t);
 	if (!l || !transport || !transport->import) {
 		free(l);
 		close(fd);
@@ -239,6 +241,7 @@ int weft_listener_remove(struct weft_target *t, const struct weft_uri *uri, stru
 	struct tgt_listener *l = listener_find(t, uri);
 	char text[WEFT_URI_MAX];
 
+	assert_on_control(t);
 	weft_uri_format(uri->trtype, &uri->addr, text, sizeof(text));
 	if (!l)
 		return weft_fail(err, -ENOENT, "no listener on %s", text);

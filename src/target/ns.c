@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "target/io/io.h"
 #include "target/resv/resv.h"
 
@@ -115,7 +116,7 @@ void tgt_ns_pin(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 	struct ns_local *local = &treq->ns->local[req->qp->group->index];
 
-	local->users--;
+	weft_count_down(local->users);
 	local->pins++;
 	treq->pinned = true;
 	barrier_arrive_if_idle(local, req->qp->group);
@@ -132,9 +133,10 @@ void tgt_ns_leave(struct weft_req *req)
 		return;
 	local = &treq->ns->local[req->qp->group->index];
 	if (treq->pinned) {
-		local->pins--;
+		weft_count_down(local->pins);
 	} else {
-		local->users--;
+		weft_count_down(local->users);
+		assert(local->writers >= treq->writer);
 		local->writers -= treq->writer;
 	}
 	treq->ns = NULL;

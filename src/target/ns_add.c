@@ -45,6 +45,7 @@ int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns)
 	struct ns_table *table = table_with(s, nsid, ns), *old = table_of(s);
 	struct tgt_barrier *barrier = tgt_barrier_new(s->target);
 
+	assert_on_control(s->target);
 	if (!table || !barrier) {
 		free(table);
 		free(barrier);
@@ -184,6 +185,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	struct tgt_ns *ns;
 	int rc;
 
+	assert_on_control(s->target);
 	if (block < 0)
 		return block;
 	if (options->ana_group > WEFT_ANA_GROUP_MAX)
@@ -216,6 +218,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 
 void weft_subsys_keep_storage(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	for (uint32_t nsid = 1; nsid <= nsid_max(s); nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 

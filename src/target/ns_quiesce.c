@@ -16,6 +16,7 @@ static void quiesce_next(struct tgt_ns *ns);
 
 bool tgt_ns_quiesce_idle(const struct tgt_ns *ns)
 {
+	assert_on_control(ns->barrier->target);
 	return !ns->quiesced_by && weft_list_empty(&ns->quiesces);
 }
 

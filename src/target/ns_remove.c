@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"
 #include "target/resv/resv.h"
@@ -58,6 +59,7 @@ static void ns_drain_on_reactor(struct tgt_barrier *barrier, struct weft_poll_gr
 
 void tgt_ns_drain_if_removed(struct tgt_ns *ns)
 {
+	assert_on_control(ns->barrier->target);
 	if (!ns->removing)
 		return;
 	ns->barrier->on_reactor = ns_drain_on_reactor;
@@ -83,6 +85,7 @@ int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg)
 {
 	struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
+	assert_on_control(s->target);
 	if (!ns)
 		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
 	if (tgt_ns_publish(s, nsid, NULL) < 0)
@@ -102,8 +105,7 @@ static void ns_closed(void *arg)
 {
 	struct weft_subsys *s = arg;
 
-	assert(s->ns_closing);
-	if (!--s->ns_closing)
+	if (!weft_count_down(s->ns_closing))
 		tgt_subsys_namespaces_closed(s);
 }
 
@@ -111,6 +113,7 @@ void tgt_ns_close_all(struct weft_subsys *s)
 {
 	struct ns_table *table = atomic_load_explicit(&s->table, memory_order_relaxed);
 
+	assert_on_control(s->target);
 	assert(!s->ns_closing);
 	s->ns_closing = 1;
 	for (uint32_t i = 0; table && i < table->nsid_max; i++) {

@@ -107,6 +107,7 @@ int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shr
 	struct tgt_ns *ns = tgt_ns_find(s, nsid);
 	struct resize *resize;
 
+	assert_on_control(s->target);
 	if (!ns)
 		return weft_fail(err, -ENOENT, "%s has no namespace %u", s->nqn, nsid);
 	if (!size || size & ((1u << ns->lba_shift) - 1))

@@ -41,6 +41,7 @@ static const struct {
 
 static void queue_enter(struct tgt_queue *queue, enum tgt_queue_state state)
 {
+	assert_on_control(queue->ctrl->subsys->target);
 	assert(states[state].from & 1u << queue->state);
 	queue->state = state;
 }
@@ -59,6 +60,7 @@ static void queue_connection_gone(struct tgt_queue *queue)
 
 void tgt_queue_disconnect(struct tgt_queue *queue)
 {
+	assert_on_control(queue->ctrl->subsys->target);
 	if (tgt_queue_has_id(queue))
 		queue_enter(queue, queue->state == TGT_QUEUE_LIVE ? TGT_QUEUE_DISCONNECTED :
 								    TGT_QUEUE_DRAINING);
@@ -89,6 +91,7 @@ static void queue_lost_on_control(struct weft_msg *msg)
 
 void tgt_queue_lost(struct tgt_queue *queue)
 {
+	assert_on(queue->qp->group->reactor);
 	if (queue->io_state != TGT_QUEUE_IO_OPEN)
 		return;
 	queue->io_state = TGT_QUEUE_IO_LOSS_REPORTED;
@@ -112,6 +115,7 @@ void tgt_queue_closing(struct weft_qpair *qp)
 {
 	struct tgt_queue *queue = qp->owner;
 
+	assert_on(qp->group->reactor);
 	if (!queue)
 		return;
 	tgt_io_fused_closing(queue);
@@ -125,6 +129,7 @@ void tgt_queue_closed(struct weft_qpair *qp)
 {
 	struct tgt_queue *queue = qp->owner;
 
+	assert_on(qp->group->reactor);
 	if (!queue) {
 		weft_debug("connection ended: %s", qp->why);
 		weft_qpair_free(qp);
@@ -146,6 +151,7 @@ static void queue_close_on_reactor(struct weft_msg *msg)
 
 void tgt_queue_close(struct tgt_queue *queue, const char *why)
 {
+	assert_on_control(queue->ctrl->subsys->target);
 	if (queue->state == TGT_QUEUE_CLOSING || queue->state == TGT_QUEUE_DRAINING)
 		return;
 	queue_enter(queue, queue->state == TGT_QUEUE_LOST ? TGT_QUEUE_DRAINING : TGT_QUEUE_CLOSING);

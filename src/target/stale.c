@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/log.h"
 #include "target/internal.h"
 
@@ -82,7 +83,7 @@ static void lost_scan_done(struct tgt_barrier *barrier)
 {
 	struct stale_wait *stale = barrier->arg;
 
-	if (--stale->scans_left) {
+	if (weft_count_down(stale->scans_left)) {
 		tgt_barrier_start(barrier);
 		return;
 	}
@@ -98,6 +99,7 @@ void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 {
 	struct stale_wait *stale = calloc(1, sizeof(*stale));
 
+	assert_on_control(t);
 	if (stale)
 		stale->barrier = tgt_barrier_new(t);
 	if (!stale || !stale->barrier) {

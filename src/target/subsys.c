@@ -12,6 +12,7 @@ struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 {
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	weft_list_for_each(s, &t->subsystems, link)
 		if (!strcmp(s->nqn, nqn))
 			return s;
@@ -20,6 +21,7 @@ struct weft_subsys *weft_subsys_find(struct weft_target *t, const char *nqn)
 
 struct weft_subsys *tgt_subsys_find_any(struct weft_target *t, const char *nqn)
 {
+	assert_on_control(t);
 	return strcmp(nqn, NVME_NQN_DISCOVERY) ? weft_subsys_find(t, nqn) : t->discovery;
 }
 
@@ -116,6 +118,7 @@ void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint
 {
 	uint64_t least = revision;
 
+	assert_on_control(s->target);
 	s->consumed[who] = revision;
 	for (int i = 0; i < TGT_CONSUMERS; i++)
 		if (s->consumed[i] < least)
@@ -167,6 +170,7 @@ int weft_subsys_add(struct weft_target *t, const struct weft_subsys_options *opt
 	struct weft_subsys *s;
 	int rc = weft_subnqn_check(options->nqn, err);
 
+	assert_on_control(t);
 	if (rc == 0)
 		rc = check_text("serial", options->serial, sizeof(s->serial) - 1, err);
 	if (rc == 0)
@@ -219,6 +223,7 @@ static void close_store(struct weft_subsys *s)
 
 void tgt_subsys_namespaces_closed(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (s->store)
 		tgt_resv_stop(s, close_store);
 	else
@@ -227,6 +232,7 @@ void tgt_subsys_namespaces_closed(struct weft_subsys *s)
 
 void tgt_subsys_ctrl_gone(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (s->removing && weft_list_empty(&s->ctrls) && !s->ana.next)
 		tgt_ns_close_all(s);
 	else
@@ -237,6 +243,7 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 {
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(s->target);
 	assert(!s->removing);
 	s->removing = true;
 	s->removed = done;
@@ -285,6 +292,7 @@ void weft_subsys_access_changed(struct weft_subsys *s)
 {
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(s->target);
 	weft_list_for_each(ctrl, &s->ctrls, link)
 		if (!tgt_host_allowed(s, ctrl->hostnqn))
 			tgt_ctrl_kill(ctrl, "host no longer allowed");
@@ -293,6 +301,7 @@ void weft_subsys_access_changed(struct weft_subsys *s)
 
 void weft_subsys_set_any_host(struct weft_subsys *s, bool allow)
 {
+	assert_on_control(s->target);
 	s->allow_any_host = allow;
 	weft_subsys_access_changed(s);
 }
@@ -302,6 +311,7 @@ int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_er
 	struct tgt_host *host;
 	int rc = weft_nqn_check(hostnqn, err);
 
+	assert_on_control(s->target);
 	if (rc < 0)
 		return rc;
 	if (find_host(s, hostnqn))
@@ -319,6 +329,7 @@ int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_e
 {
 	struct tgt_host *host = find_host(s, hostnqn);
 
+	assert_on_control(s->target);
 	if (!host)
 		return weft_fail(err, -ENOENT, "host %s is not on the list of %s", hostnqn, s->nqn);
 	weft_list_remove(&host->link);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
 #include "target/resv/change_queue.h"
@@ -160,7 +161,8 @@ static void close_remaining_connections(struct weft_target *t)
 
 void tgt_target_teardown_done(struct weft_target *t)
 {
-	if (!--t->teardowns && t->stopped)
+	assert_on_control(t);
+	if (!weft_count_down(t->teardowns) && t->stopped)
 		close_remaining_connections(t);
 }
 
@@ -173,6 +175,7 @@ void weft_target_prepare_stop(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	weft_list_for_each(s, &t->subsystems, link)
 		if (s->cluster)
 			tgt_cluster_cancel_migrations(s->cluster, "the target stops");
@@ -183,6 +186,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 	struct tgt_listener *l, *next;
 	struct weft_subsys *s, *tmp;
 
+	assert_on_control(t);
 	t->stopped = done;
 	t->stopped_arg = arg;
 	t->teardowns++; /* ours, until all were told to close */
@@ -385,6 +389,7 @@ void weft_target_visit(struct weft_target *t, const struct weft_target_visitor *
 {
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	if (v->listener)
 		visit_listeners(t, v, arg);
 	weft_list_for_each(s, &t->subsystems, link)

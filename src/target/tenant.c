@@ -126,6 +126,7 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 	struct tgt_tenant *share = tenant_of_address(ctrl->subsys, ctrl->hostnqn, &ctrl->peer);
 	struct tgt_flow *flow = flow_find(t, share, ctrl->hostnqn);
 
+	assert_on_control(ctrl->subsys->target);
 	if (ctrl->subsys->discovery) {
 		ctrl->flow = &t->tenants->unknown;
 		return 0;
@@ -146,6 +147,7 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 {
 	struct tgt_flow *flow = ctrl->flow;
 
+	assert_on_control(ctrl->subsys->target);
 	ctrl->flow = NULL;
 	if (!flow || ctrl->subsys->discovery || --flow->ctrls)
 		return;

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/control/line_buffer.h"
@@ -84,7 +85,7 @@ static void client_free(struct client *client)
 	weft_line_buffer_free(&client->in);
 	free(client->out);
 	free(client);
-	c->nclients--;
+	weft_count_down(c->nclients);
 	control_socket_maybe_free(c);
 }
 

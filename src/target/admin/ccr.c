@@ -25,6 +25,7 @@ enum { LIMIT_MS = 8000 };
 
 void tgt_ccr_new_instance(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	if (getrandom(&ctrl->cirn, sizeof(ctrl->cirn), GRND_NONBLOCK) < 0)
 		ctrl->cirn = weft_reactor_now_ns(ctrl->subsys->target->control);
 	if (!ctrl->ciu)
@@ -143,6 +144,7 @@ struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ci
 {
 	struct tgt_ctrl *ctrl = tgt_ctrl_by_id(s, cntlid);
 
+	assert_on_control(s->target);
 	return ctrl && ctrl->ciu == ciu && ctrl->cirn == cirn ? ctrl : NULL;
 }
 
@@ -206,6 +208,7 @@ void tgt_ccr_abort_requests(struct tgt_ctrl *ctrl)
 {
 	struct ccr *ccr;
 
+	assert_on_control(ctrl->subsys->target);
 	weft_list_for_each(ccr, &ctrl->ccrs, link) {
 		if (!ccr->req)
 			continue;
@@ -218,6 +221,7 @@ void tgt_ccr_ctrl_gone(struct tgt_ctrl *ctrl)
 {
 	struct ccr *ccr, *tmp;
 
+	assert_on_control(ctrl->subsys->target);
 	weft_list_for_each_safe(ccr, tmp, &ctrl->ccrs, link) {
 		if (ccr->status == NVME_CCR_IN_PROGRESS && ccr->impacted)
 			tgt_drain_wait_cancel(&ccr->drain);

@@ -67,6 +67,7 @@ void tgt_ccr_remove_completed(struct tgt_ctrl *ctrl)
 {
 	struct ccr *ccr, *tmp;
 
+	assert_on_control(ctrl->subsys->target);
 	weft_list_for_each_safe(ccr, tmp, &ctrl->ccrs, link) {
 		if (ccr->status != NVME_CCR_IN_PROGRESS) {
 			weft_list_remove(&ccr->link);

@@ -18,6 +18,7 @@ void tgt_discovery_changed(struct weft_target *t)
 {
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(t);
 	t->genctr++;
 	if (!t->discovery) /* the target is stopping */
 		return;
@@ -174,6 +175,7 @@ uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, ui
 	struct log_window page = { to, offset, offset + len > offset ? len : 0 };
 	struct nvmf_discovery_log head = { .genctr = cpu_to_le64(t->genctr) };
 
+	assert_on_control(ctrl->subsys->target);
 	add_all(&page, ctrl);
 	head.numrec = cpu_to_le64(page.entries);
 	copy_overlap(&page, 0, &head);

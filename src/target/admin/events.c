@@ -6,6 +6,7 @@
  * Invariant: an event that the host did not enable is never pending. */
 #include <string.h>
 
+#include "base/count.h"
 #include "target/admin/admin.h"
 
 static const struct {
@@ -37,7 +38,7 @@ static struct weft_req *pop_aer(struct tgt_ctrl *ctrl)
 
 	if (!link)
 		return NULL;
-	ctrl->naers--;
+	weft_count_down(ctrl->naers);
 	return container_of(link, struct weft_req, link);
 }
 
@@ -72,6 +73,7 @@ void tgt_event_raise(struct tgt_ctrl *ctrl, enum tgt_event event)
 
 void tgt_event_log_was_read(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
+	assert_on_control(ctrl->subsys->target);
 	ctrl->events_masked &= ~(1u << event);
 	report_events(ctrl);
 }
@@ -93,6 +95,7 @@ void tgt_aer_cancel_all(struct tgt_ctrl *ctrl, uint16_t status)
 {
 	struct weft_req *req;
 
+	assert_on_control(ctrl->subsys->target);
 	while ((req = pop_aer(ctrl)))
 		tgt_control_reply(req, status);
 }
@@ -101,11 +104,12 @@ bool tgt_aer_cancel(struct tgt_ctrl *ctrl, uint16_t cid)
 {
 	struct weft_req *req;
 
+	assert_on_control(ctrl->subsys->target);
 	weft_list_for_each(req, &ctrl->aers, link) {
 		if (le16_to_cpu(req->cmd.common.cid) != cid)
 			continue;
 		weft_list_remove(&req->link);
-		ctrl->naers--;
+		weft_count_down(ctrl->naers);
 		tgt_control_reply(req, SC_GENERIC(ABORT_REQ));
 		return true;
 	}
@@ -132,6 +136,7 @@ void tgt_ns_notify_changed(struct weft_subsys *s, uint32_t nsid)
 {
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(s->target);
 	weft_list_for_each(ctrl, &s->ctrls, link) {
 		add_changed_ns(ctrl, nsid);
 		tgt_event_raise(ctrl, TGT_EVENT_NS_CHANGED);

@@ -223,6 +223,7 @@ uint32_t tgt_feature_initial(const struct tgt_ctrl *ctrl, uint8_t fid)
 
 void tgt_features_reset(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	for (int i = 0; i < 256; i++)
 		ctrl->features[i] = tgt_feature_initial(ctrl, (uint8_t)i);
 	ctrl->io_queues = ctrl->subsys->target->io_queues_max;

@@ -32,6 +32,7 @@ void tgt_health_update(struct weft_subsys *s)
 	bool was = s->degraded;
 	struct tgt_ctrl *ctrl;
 
+	assert_on_control(s->target);
 	s->degraded = is_degraded(s);
 	if (was || !s->degraded)
 		return;
@@ -44,6 +45,7 @@ void tgt_health_command_failed(struct weft_subsys *s, uint32_t nsid)
 {
 	const struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
+	assert_on_control(s->target);
 	if (ns && !s->degraded && sync_failed(ns))
 		tgt_health_update(s);
 }

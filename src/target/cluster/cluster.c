@@ -262,12 +262,14 @@ static void reconcile_timer(struct weft_timer *timer)
 
 void tgt_cluster_reconcile(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (s->cluster)
 		reconcile(s->cluster);
 }
 
 void tgt_cluster_membership_lost(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (!s->cluster)
 		return;
 	weft_timer_stop(s->target->control, &s->cluster->timer);
@@ -276,6 +278,7 @@ void tgt_cluster_membership_lost(struct weft_subsys *s)
 
 void tgt_cluster_storage_released(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (!s->cluster)
 		return;
 	reconcile(s->cluster);
@@ -284,6 +287,7 @@ void tgt_cluster_storage_released(struct weft_subsys *s)
 
 void tgt_cluster_store_moved(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (!s->cluster)
 		return;
 	tgt_cluster_check_ports(s->cluster);
@@ -293,6 +297,7 @@ void tgt_cluster_store_moved(struct weft_subsys *s)
 
 void weft_subsys_start(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	tgt_resv_sweep(s);
 	if (!s->cluster)
 		return;
@@ -304,6 +309,7 @@ bool tgt_cluster_is_idle(const struct weft_subsys *s)
 {
 	const struct tgt_cluster *c = s->cluster;
 
+	assert_on_control(s->target);
 	return !c || (!c->busy && weft_list_empty(&c->migrations) && !c->reset_writing &&
 		      weft_list_empty(&c->resets));
 }
@@ -325,6 +331,7 @@ void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_m
 	const struct owners *o = &s->cluster->owners;
 	bool used[WEFT_ANA_GROUP_MAX];
 
+	assert_on_control(s->target);
 	assert(node && node <= WEFT_NODES_MAX);
 	tgt_cluster_used_groups(s, used);
 	*info = (struct weft_member_info){
@@ -342,6 +349,7 @@ bool tgt_cluster_group_info(struct weft_subsys *s, uint32_t group, struct weft_g
 	const struct tgt_cluster *c = s->cluster;
 	bool used[WEFT_ANA_GROUP_MAX];
 
+	assert_on_control(s->target);
 	tgt_cluster_used_groups(s, used);
 	*info = (struct weft_group_info){
 		.group = group,
@@ -388,6 +396,7 @@ void tgt_cluster_free(struct weft_subsys *s)
 {
 	struct tgt_cluster *c = s->cluster;
 
+	assert_on_control(s->target);
 	if (!c)
 		return;
 	weft_timer_stop(s->target->control, &c->timer);

@@ -50,6 +50,7 @@ bool tgt_cluster_namespaces_record_is_stale(struct tgt_cluster *c, struct tgt_cl
 {
 	const struct weft_store_record *record;
 
+	assert_on_control(c->subsys->target);
 	nsids_key(c->view.self, w->key);
 	record = weft_store_get(c->subsys->store, w->key);
 	w->version = record ? record->version : 0;
@@ -59,6 +60,7 @@ bool tgt_cluster_namespaces_record_is_stale(struct tgt_cluster *c, struct tgt_cl
 
 void tgt_cluster_ns_changed(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (s->cluster && s->cluster->started)
 		tgt_cluster_reconcile(s);
 }
@@ -151,6 +153,7 @@ void tgt_cluster_check_namespaces(struct tgt_cluster *c)
 {
 	uint8_t who[WEFT_NSID_MAX];
 
+	assert_on_control(c->subsys->target);
 	if (c->lacks_revision == c->revision && c->lacks_alive == c->view.alive)
 		return;
 	c->lacks_revision = c->revision;

@@ -35,6 +35,7 @@ bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster
 	const struct weft_store_record *record = ports_record(c->subsys, c->view.self);
 	struct ports ports;
 
+	assert_on_control(c->subsys->target);
 	list_own_ports(c->subsys, &ports);
 	snprintf(w->key, sizeof(w->key), "listeners/%u", c->view.self);
 	w->version = record ? record->version : 0;
@@ -89,6 +90,7 @@ static bool ports_record_is_new(struct tgt_cluster *c, unsigned node)
 
 void tgt_cluster_ports_mark_seen(struct tgt_cluster *c)
 {
+	assert_on_control(c->subsys->target);
 	for (unsigned node = 1; node <= c->view.nodes; node++)
 		ports_record_is_new(c, node);
 }
@@ -97,6 +99,7 @@ void tgt_cluster_check_ports(struct tgt_cluster *c)
 {
 	bool changed = false;
 
+	assert_on_control(c->subsys->target);
 	for (unsigned node = 1; node <= c->view.nodes; node++) {
 		if (!ports_record_is_new(c, node))
 			continue;

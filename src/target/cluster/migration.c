@@ -120,6 +120,7 @@ void tgt_cluster_complete_moves(struct tgt_cluster *c)
 {
 	struct migration *migration;
 
+	assert_on_control(c->subsys->target);
 	weft_list_for_each(migration, &c->migrations, link)
 		if (!migration->drain && !migration->complete &&
 		    migration_is_complete(c, migration))
@@ -130,6 +131,7 @@ void tgt_cluster_check_migrations(struct tgt_cluster *c)
 {
 	struct migration *migration, *tmp;
 
+	assert_on_control(c->subsys->target);
 	weft_list_for_each_safe(migration, tmp, &c->migrations, link) {
 		if (migration->complete)
 			continue;
@@ -145,6 +147,7 @@ void tgt_cluster_apply_migrations(struct tgt_cluster *c, struct owners *o)
 {
 	struct migration *migration;
 
+	assert_on_control(c->subsys->target);
 	weft_list_for_each(migration, &c->migrations, link) {
 		if (migration->drain || migration->complete ||
 		    migration_is_impossible(c, migration))
@@ -204,6 +207,7 @@ int weft_cluster_drain(struct weft_subsys *s, bool drain,
 	struct migration *migration;
 	int rc = require_cluster(s, err);
 
+	assert_on_control(s->target);
 	if (rc < 0)
 		return rc;
 	if (!drain)
@@ -227,6 +231,7 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 	struct migration *migration;
 	int rc = require_cluster(s, err);
 
+	assert_on_control(s->target);
 	if (rc < 0)
 		return rc;
 	if (!node || node > s->cluster->view.nodes)
@@ -242,6 +247,7 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 
 void tgt_cluster_cancel_migrations(struct tgt_cluster *c, const char *why)
 {
+	assert_on_control(c->subsys->target);
 	while (!weft_list_empty(&c->migrations))
 		migration_end(container_of(c->migrations.next, struct migration, link), -ECANCELED,
 			      why);

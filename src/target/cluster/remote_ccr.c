@@ -225,6 +225,7 @@ static void remote_ccr_reconcile(struct tgt_cluster *c)
 
 void tgt_cluster_ccr_reconcile(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (s->cluster)
 		remote_ccr_reconcile(s->cluster);
 }

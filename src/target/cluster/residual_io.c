@@ -27,6 +27,7 @@ static bool backend_has_residual_io(struct weft_subsys *s, struct weft_backend *
 
 bool tgt_cluster_has_residual_io(struct weft_subsys *s, uint32_t group, unsigned node)
 {
+	assert_on_control(s->target);
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
@@ -111,6 +112,7 @@ unsigned tgt_cluster_residual_wait_ms(struct tgt_cluster *c)
 {
 	uint64_t now_ns = weft_reactor_now_ns(c->subsys->target->control);
 
+	assert_on_control(c->subsys->target);
 	if (!c->held_since_ns)
 		c->held_since_ns = now_ns;
 	if (now_ns - c->held_since_ns < HELD_WARN_MS * 1000000ull)
@@ -121,6 +123,7 @@ unsigned tgt_cluster_residual_wait_ms(struct tgt_cluster *c)
 
 void tgt_cluster_residual_wait_end(struct tgt_cluster *c)
 {
+	assert_on_control(c->subsys->target);
 	if (!c->held_since_ns)
 		return;
 	c->held_since_ns = 0;
@@ -148,6 +151,7 @@ void tgt_cluster_scan_storage(struct tgt_cluster_storage *storage, struct weft_s
 
 int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, struct weft_err *err)
 {
+	assert_on_control(s->target);
 	if (!s->cluster)
 		return 0;
 	if (!be->ops->left)

@@ -76,6 +76,7 @@ int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
 	int rc;
 
+	assert_on_control(ns->subsys->target);
 	if (!ns->subsys->cluster || tgt_store_is_frozen(ns->subsys->target))
 		return 0;
 	rc = lock_storage_identity(ns, err);
@@ -84,6 +85,7 @@ int tgt_cluster_lock_identity(const struct tgt_ns *ns, struct weft_err *err)
 
 void tgt_cluster_unlock_identity(const struct tgt_ns *ns)
 {
+	assert_on_control(ns->subsys->target);
 	if (ns->subsys->cluster && !tgt_store_is_frozen(ns->subsys->target))
 		weft_store_agree_end(ns->subsys->store, ns->nsid);
 }

@@ -15,6 +15,7 @@
  * Invariant: while a command waits, there is no room, or the task that wakes it is deferred. The
  * task reads the tenant before it runs a command, not after: the last command's end may free the
  * tenant. */
+#include "base/count.h"
 #include "target/io/io.h"
 
 static struct tgt_flow_local *tenant_of(struct weft_req *req)
@@ -55,7 +56,7 @@ void tgt_io_list_release(struct weft_req *req)
 	struct tgt_flow_local *share = tenant_of(req);
 
 	tgt_req(req)->list_counted = false;
-	share->lists--;
+	weft_count_down(share->lists);
 	wake_next_later(share, req);
 }
 

@@ -86,6 +86,7 @@ int tgt_resv_load(struct tgt_ns *ns)
 	struct resv_view *view;
 	int rc = tgt_resv_state(ns, &st, &record);
 
+	assert_on_control(ns->subsys->target);
 	if (!rc)
 		rc = tgt_resv_view_new(&st, &view);
 	if (rc < 0)
@@ -359,12 +360,14 @@ static void apply_revision(struct tgt_resv *resv)
 
 void tgt_resv_store_moved(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	if (!s->resv->running)
 		apply_revision(s->resv);
 }
 
 bool tgt_resv_is_idle(const struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	return !s->resv->running && s->resv->revision == weft_store_revision(s->store);
 }
 
@@ -375,6 +378,7 @@ int tgt_resv_start(struct weft_subsys *s)
 	struct tgt_resv *resv = calloc(1, sizeof(*resv) + s->target->npoll_groups *
 								  sizeof(resv->aborts[0]));
 
+	assert_on_control(s->target);
 	if (resv)
 		resv->barrier = tgt_barrier_new(s->target);
 	if (!resv || !resv->barrier) {
@@ -396,6 +400,7 @@ void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s)
 {
 	struct tgt_resv *resv = s->resv;
 
+	assert_on_control(s->target);
 	resv->stopped = stopped;
 	if (!resv->barrier->pending)
 		finish_stop(resv);

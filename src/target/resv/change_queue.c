@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/uuid.h"
 #include "target/resv/resv.h"
@@ -154,7 +155,7 @@ static void change_queue_schedule(struct resv_change_queue *chq)
 
 static void free_change(struct resv_change *change)
 {
-	change->subsys->resv_changes--;
+	weft_count_down(change->subsys->resv_changes);
 	weft_list_remove(&change->queue_link);
 	weft_list_remove(&change->link);
 	free(change);
@@ -480,6 +481,7 @@ void tgt_resv_queue_closing(struct tgt_queue *queue)
 {
 	struct resv_change *change, *tmp;
 
+	assert_on_control(queue->ctrl->subsys->target);
 	weft_list_for_each_safe(change, tmp, &queue->resv_changes, queue_link)
 		change_detach(change);
 }

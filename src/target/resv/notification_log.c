@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "target/admin/admin.h"
 #include "target/resv/resv.h"
 
@@ -56,17 +57,19 @@ void tgt_resv_log_read(struct tgt_ctrl *ctrl)
 {
 	struct tgt_resv_log *log = &ctrl->resv_log;
 
+	assert_on_control(ctrl->subsys->target);
 	tgt_event_log_was_read(ctrl, TGT_EVENT_RESERVATION);
 	if (!log->n)
 		return;
 	log->first = (log->first + 1) % TGT_RESV_PAGES;
-	log->n--;
+	weft_count_down(log->n);
 	if (log->n)
 		tgt_event_raise(ctrl, TGT_EVENT_RESERVATION);
 }
 
 void tgt_resv_log_reset(struct tgt_ctrl *ctrl)
 {
+	assert_on_control(ctrl->subsys->target);
 	memset(&ctrl->resv_log, 0, sizeof(ctrl->resv_log));
 	memset(ctrl->resv_mask, 0, sizeof(ctrl->resv_mask));
 }

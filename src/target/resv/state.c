@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "proto/nvme.h"
 
 bool resv_same_host(const uint8_t *a, const uint8_t *b)
@@ -49,7 +50,7 @@ void resv_establish(struct resv_state *st, struct resv_reg *holder, uint8_t rtyp
 
 void resv_remove_registrant(struct resv_state *st, unsigned index)
 {
-	st->nregs--;
+	weft_count_down(st->nregs);
 	memmove(&st->regs[index], &st->regs[index + 1], (st->nregs - index) * sizeof(st->regs[0]));
 }
 

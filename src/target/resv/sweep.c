@@ -121,6 +121,7 @@ void tgt_resv_sweep(struct weft_subsys *s)
 {
 	struct sweep *sweep = tgt_store_is_frozen(s->target) ? NULL : calloc(1, sizeof(*sweep));
 
+	assert_on_control(s->target);
 	if (!sweep)
 		return;
 	sweep->subsys = s;

@@ -279,6 +279,7 @@ int weft_target_export(struct weft_target *t, struct weft_target_state *state)
 	struct weft_subsys *s;
 	int rc;
 
+	assert_on_control(t);
 	assert(t->freeze_state == TGT_FROZEN);
 	*state = (struct weft_target_state){ .genctr = t->genctr };
 	rc = alloc_all_items(state, t);

@@ -298,6 +298,7 @@ void weft_target_freeze(struct weft_target *t, uint32_t limit_ms,
 	struct freeze *freeze = calloc(1, size);
 	struct tgt_barrier *barrier = tgt_barrier_new(t);
 
+	assert_on_control(t);
 	assert(t->freeze_state == TGT_SERVING);
 	if (!freeze || !barrier) {
 		free(freeze);
@@ -322,6 +323,7 @@ int weft_target_start_frozen(struct weft_target *t)
 {
 	struct tgt_barrier *barrier = tgt_barrier_new(t);
 
+	assert_on_control(t);
 	if (!barrier)
 		return -ENOMEM;
 	freeze_enter(t, TGT_FROZEN);
@@ -337,6 +339,7 @@ void weft_target_thaw(struct weft_target *t)
 {
 	bool store_frozen = tgt_store_is_frozen(t);
 
+	assert_on_control(t);
 	freeze_enter(t, TGT_SERVING);
 	if (store_frozen)
 		tgt_thaw_store(t);

@@ -39,6 +39,7 @@ const char *tgt_store_busy_reason(struct weft_target *t)
 	struct weft_subsys *s;
 	const char *what = NULL;
 
+	assert_on_control(t);
 	weft_list_for_each(s, &t->subsystems, link)
 		if (!what)
 			what = subsys_busy_reason(s);
@@ -49,6 +50,7 @@ void tgt_freeze_store(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	weft_list_for_each(s, &t->subsystems, link)
 		weft_store_freeze(s->store);
 }
@@ -57,6 +59,7 @@ void tgt_thaw_store(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	weft_list_for_each(s, &t->subsystems, link) {
 		weft_store_thaw(s->store);
 		tgt_cluster_store_moved(s);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
 #include "target/takeover/parts.h"
@@ -366,7 +367,7 @@ static void import_part_done(struct import *in, int rc)
 	if (rc < 0 && !in->rc)
 		in->rc = weft_fail(&in->err, rc, "a connection could not be taken: %s",
 				   strerror(-rc));
-	if (--in->pending)
+	if (weft_count_down(in->pending))
 		return;
 	if (!in->rc)
 		in->rc = ctrls_join_tenants(in);
@@ -391,6 +392,7 @@ void weft_target_import(struct weft_target *t, struct weft_target_state *state,
 {
 	struct import *in = calloc(1, sizeof(*in));
 
+	assert_on_control(t);
 	assert(t->freeze_state == TGT_FROZEN);
 	if (!in) {
 		done(arg, -ENOMEM, &(struct weft_err){ "out of memory" });
