@@ -64,6 +64,11 @@ void weft_volume_close(struct weft_volume *volume)
 	free(container_of(volume, struct volume, volume));
 }
 
+void weft_volume_set_user(struct weft_volume *volume, void *user)
+{
+	volume->user = user;
+}
+
 bool weft_volume_is_visible(struct weft_volume *volume)
 {
 	return kinds[volume->info.nsid] == kind_of(volume);

@@ -170,8 +170,10 @@ static int add_node(struct weft_mount_table *table, struct weft_volume *volume,
 					     .can_zero = table->conn->first_info.can_zero };
 	weft_range_locks_init(&node->bytes.write_locks);
 	snprintf(node->name, sizeof(node->name), "ns%u", node->nsid);
+	weft_volume_set_user(volume, node);
 	rc = insert_node(table, node, next);
 	if (rc < 0) {
+		weft_volume_set_user(volume, NULL);
 		weft_range_locks_destroy(&node->bytes.write_locks);
 		free(node);
 	}

@@ -7,6 +7,7 @@
 
 #include "base/ids.h"
 #include "cli/mount/byte_io.h"
+#include "cli/path_wait.h"
 
 enum { WEFT_MOUNT_NODES_MAX = 16384 }; /* of the directory: some 2 KiB each */
 
@@ -20,6 +21,8 @@ struct weft_mount_node {
 	char name[16];       /* "ns1" */
 	struct weft_byte_io bytes;
 	_Atomic time_t written; /* last, through us */
+	/* Of the thread that reads events, while weft_volume_conn_for_each() shows it the node. */
+	struct weft_path_wait path_wait;
 	uint64_t refs;
 };
 

@@ -99,6 +99,13 @@ void weft_volume_close(struct weft_volume *volume)
 	free(volume);
 }
 
+void weft_volume_set_user(struct weft_volume *volume, void *user)
+{
+	pthread_mutex_lock(&volume->conn->lock);
+	volume->user = user;
+	pthread_mutex_unlock(&volume->conn->lock);
+}
+
 void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info)
 {
 	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);

@@ -9,7 +9,6 @@
 
 #include "base/list.h"
 #include "cli/mount/queue_pool.h"
-#include "cli/path_wait.h"
 
 /* A controller of the connection, until it is dead and replaced. */
 struct weft_volume_ctrl {
@@ -48,7 +47,7 @@ struct weft_volume {
 	/* As it was seen last; under conn->lock. */
 	struct weft_ns_info last_info;
 	atomic_uint nr_running; /* I/Os under way */
-	struct weft_path_wait waiting;
+	void *user;             /* under conn->lock */
 
 	/* What flushes have to report of former controllers; changed when the controller is
 	 * replaced. */
@@ -76,11 +75,28 @@ bool weft_volume_conn_is_live(struct weft_volume_conn *conn);
  * death. */
 bool weft_volume_conn_replace_if_dead(struct weft_volume_conn *conn, int rc);
 
+/* A volume, for the length of a call. */
+struct weft_volume_view {
+	void *user;             /* of weft_volume_set_user(); NULL: was not set */
+	struct weft_ctrl *ctrl; /* the present controller */
+	struct weft_ns *ns;     /* NULL: that does not show it */
+	unsigned nr_running;    /* I/Os under way */
+};
+
+/* Shows @look each open volume. While the controller is being replaced this waits for I/O of the
+ * old one; @look may not wait, and calls no function of a volume. */
+void weft_volume_conn_for_each(struct weft_volume_conn *conn,
+			       void (*look)(void *arg, const struct weft_volume_view *view),
+			       void *arg);
+
 /* --- volume.c --------------------------------------------------------------------------------- */
 
 int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_volume **volume,
 		     struct weft_err *err);
+/* After this returns weft_volume_conn_for_each() does not show @user any more. */
 void weft_volume_close(struct weft_volume *volume);
+/* What weft_volume_conn_for_each() shows with @volume; the caller owns it. */
+void weft_volume_set_user(struct weft_volume *volume, void *user);
 
 /* As of now, or, if this controller does not show it, as it was at first. While the controller is
  * being replaced this waits for I/O of the old one. */

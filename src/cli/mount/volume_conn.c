@@ -340,3 +340,23 @@ bool weft_volume_conn_is_live(struct weft_volume_conn *conn)
 	pthread_rwlock_unlock(&conn->ctrl_lock);
 	return live;
 }
+
+void weft_volume_conn_for_each(struct weft_volume_conn *conn,
+			       void (*look)(void *arg, const struct weft_volume_view *view),
+			       void *arg)
+{
+	struct weft_volume *volume;
+
+	pthread_rwlock_rdlock(&conn->ctrl_lock);
+	pthread_mutex_lock(&conn->lock);
+	weft_list_for_each(volume, &conn->volumes, link) {
+		const struct weft_volume_view view = { .user = volume->user,
+						       .ctrl = conn->vctrl.ctrl,
+						       .ns = volume->ns,
+						       .nr_running = volume->nr_running };
+
+		look(arg, &view);
+	}
+	pthread_mutex_unlock(&conn->lock);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
+}
