@@ -8,15 +8,18 @@
  * that. So get_ready connects and disconnects again, to report a mistake while somebody sees it;
  * after_fork connects for good. */
 #include <errno.h>
-#include <nvme/types.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "plugin.h"
-#include "transport/link.h"
 
 #define URI_MAX 4096 /* of all paths together */
+#ifdef WEFT_RDMA
+#define TRANSPORTS "tcp rdma"
+#else
+#define TRANSPORTS "tcp"
+#endif
 
 struct weft_volume_conn plugin_conn;
 static char uri[URI_MAX], words[URI_MAX];
@@ -162,8 +165,7 @@ static void on_cleanup(void)
 static void on_dump(void)
 {
 	printf("weft_version=%s\n", weft_version());
-	printf("weft_transports=tcp%s\n",
-	       weft_link_transport_find(NVMF_TRTYPE_RDMA) ? " rdma" : "");
+	printf("weft_transports=" TRANSPORTS "\n");
 }
 
 /* --- for every client ------------------------------------------------------------------------- */
