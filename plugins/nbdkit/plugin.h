@@ -5,7 +5,7 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
-#include "cli/mount/volume.h"
+#include "volume/volume.h"
 
 #define EXPORT_NAME_MAX 16
 

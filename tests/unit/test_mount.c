@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/byte_io.h"
-#include "cli/mount/block_span.h"
+#include "volume/byte_io.h"
+#include "volume/block_span.h"
 #include "running.h"
 
 #define SIZE    (16 * 4096)

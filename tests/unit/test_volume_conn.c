@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/volume.h"
+#include "volume/volume.h"
 #include "running.h"
 
 /* --- the library ------------------------------------------------------------------------------ */

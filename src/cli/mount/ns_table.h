@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/ids.h"
-#include "cli/mount/byte_io.h"
+#include "volume/byte_io.h"
 #include "cli/path_wait.h"
 
 enum { WEFT_MOUNT_NODES_MAX = 16384 }; /* of the directory: some 2 KiB each */

@@ -1,14 +1,14 @@
 /* volume.h - volumes: namespaces that outlive their controller, and the connection that replaces a
  * dead controller. The nbdkit plugin is built with it, too. */
-#ifndef WEFT_CLI_MOUNT_VOLUME_H
-#define WEFT_CLI_MOUNT_VOLUME_H
+#ifndef WEFT_VOLUME_H
+#define WEFT_VOLUME_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <weft/host.h>
 
 #include "base/list.h"
-#include "cli/mount/queue_pool.h"
+#include "volume/queue_pool.h"
 
 /* A controller of the connection, until it is dead and replaced. */
 struct weft_volume_ctrl {

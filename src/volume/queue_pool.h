@@ -1,6 +1,6 @@
 /* queue_pool.h - a queue pool: many threads share a few I/O queues. */
-#ifndef WEFT_CLI_MOUNT_QUEUE_POOL_H
-#define WEFT_CLI_MOUNT_QUEUE_POOL_H
+#ifndef WEFT_VOLUME_QUEUE_POOL_H
+#define WEFT_VOLUME_QUEUE_POOL_H
 
 #include <weft/host.h>
 

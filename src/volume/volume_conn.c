@@ -13,7 +13,7 @@
  *
  * Invariant: a volume's namespace belongs to the present controller and is the same as at first, or
  * there is none. */
-#include "cli/mount/volume.h"
+#include "volume/volume.h"
 
 #include <errno.h>
 #include <string.h>

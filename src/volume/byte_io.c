@@ -5,13 +5,13 @@
  *
  * Invariant: blocks are locked in bytes->write_locks from before their edges are read until they
  * are written. */
-#include "cli/mount/byte_io.h"
+#include "volume/byte_io.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "cli/mount/block_span.h"
+#include "volume/block_span.h"
 
 #define ZEROES_MAX (128 << 10) /* written at once where there is no Write Zeroes */
 #define ASKS_MAX   4096        /* for data or a hole: a target may report a little at a time */

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "cli/mount/volume.h"
+#include "volume/volume.h"
 
 bool weft_ns_info_has_identity(const struct weft_ns_info *info)
 {

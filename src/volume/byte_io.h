@@ -1,12 +1,12 @@
 /* byte_io.h - byte I/O on a namespace: any offset, any length, an end, as a file has. */
-#ifndef WEFT_CLI_MOUNT_BYTE_IO_H
-#define WEFT_CLI_MOUNT_BYTE_IO_H
+#ifndef WEFT_VOLUME_BYTE_IO_H
+#define WEFT_VOLUME_BYTE_IO_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "cli/mount/range_lock.h"
-#include "cli/mount/volume.h"
+#include "volume/range_lock.h"
+#include "volume/volume.h"
 
 struct weft_byte_io {
 	struct weft_volume *volume;

@@ -4,8 +4,8 @@
  *   │ head ████│██████████│███   tail│
  *   └──────────┴──────────┴──────────┘
  *   ▲ start                          ▲ start + length */
-#ifndef WEFT_CLI_MOUNT_BLOCK_SPAN_H
-#define WEFT_CLI_MOUNT_BLOCK_SPAN_H
+#ifndef WEFT_VOLUME_BLOCK_SPAN_H
+#define WEFT_VOLUME_BLOCK_SPAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* range_lock.h - range locks: a thread that changes blocks locks them. */
-#ifndef WEFT_CLI_MOUNT_RANGE_LOCK_H
-#define WEFT_CLI_MOUNT_RANGE_LOCK_H
+#ifndef WEFT_VOLUME_RANGE_LOCK_H
+#define WEFT_VOLUME_RANGE_LOCK_H
 
 #include <pthread.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
  * reconnect is taken last.
  *
  * Invariant: a queue is on the stack of free ones, or it belongs to one thread. */
-#include "cli/mount/queue_pool.h"
+#include "volume/queue_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
