@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "plugin.h"
 
@@ -21,7 +22,7 @@
 #define TRANSPORTS "tcp"
 #endif
 
-struct weft_volume_conn plugin_conn;
+struct weft_volume_conn *plugin_conn;
 static char uri[URI_MAX], words[URI_MAX];
 
 /* nbdkit turns an errno that NBD does not have into EINVAL. */
@@ -115,13 +116,13 @@ static int check_exports(struct weft_err *err)
 	uint32_t nsid;
 	int rc;
 
-	if (plugin_conn.first_info.discovery)
+	if (weft_volume_conn_info(plugin_conn)->discovery)
 		return weft_fail(err, -EINVAL,
 				 "%s is a discovery service; \"weft discover\" lists the subsystems",
 				 uri);
 	rc = export_nsid("", &nsid, err);
 	if (rc == 0)
-		rc = weft_volume_open(&plugin_conn, nsid, &volume, err);
+		rc = weft_volume_open(plugin_conn, nsid, &volume, err);
 	if (rc == 0)
 		weft_volume_close(volume);
 	return rc;
@@ -130,11 +131,11 @@ static int check_exports(struct weft_err *err)
 static int on_get_ready(void)
 {
 	struct weft_err err = {};
-	int rc = weft_volume_conn_open(&plugin_conn, uri, NULL, &err);
+	int rc = weft_volume_conn_open(uri, NULL, &plugin_conn, &err);
 
 	if (rc == 0) {
 		rc = check_exports(&err);
-		weft_volume_conn_close(&plugin_conn);
+		weft_volume_conn_close(take_ptr(&plugin_conn));
 	}
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
@@ -142,13 +143,13 @@ static int on_get_ready(void)
 static int on_after_fork(void)
 {
 	struct weft_err err = {};
-	int rc = weft_volume_conn_open(&plugin_conn, uri, NULL, &err);
+	int rc = weft_volume_conn_open(uri, NULL, &plugin_conn, &err);
 
 	if (rc < 0)
 		return plugin_fail(rc, &err);
 	rc = shutdown_watch_start();
 	if (rc < 0)
-		weft_volume_conn_close(&plugin_conn);
+		weft_volume_conn_close(take_ptr(&plugin_conn));
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
@@ -156,10 +157,10 @@ static int on_after_fork(void)
  * exports; the volume connection does so here. */
 static void on_cleanup(void)
 {
-	if (!plugin_conn.vctrl.ctrl)
+	if (!plugin_conn)
 		return;
 	shutdown_watch_stop();
-	weft_volume_conn_close(&plugin_conn);
+	weft_volume_conn_close(take_ptr(&plugin_conn));
 }
 
 static void on_dump(void)

@@ -8,10 +8,9 @@
  * reconnect is taken last.
  *
  * Invariant: a queue is on the stack of free ones, or it belongs to one thread. */
-#include "volume/queue_pool.h"
+#include "volume/internal.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

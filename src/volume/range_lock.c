@@ -3,9 +3,7 @@
  * So a block that is read, changed in part and written back loses nobody's bytes, and no two writes
  * to one block are ever in flight, which NVMe would not order. There are about as many ranges as
  * threads: a list will do. */
-#include "volume/range_lock.h"
-
-#include <stdbool.h>
+#include "volume/internal.h"
 
 void weft_range_locks_init(struct weft_range_locks *ranges)
 {

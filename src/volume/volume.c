@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "volume/volume.h"
+#include "volume/internal.h"
 
 bool weft_ns_info_has_identity(const struct weft_ns_info *info)
 {
@@ -74,11 +74,13 @@ int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_v
 	if (!made)
 		return -ENOMEM;
 	made->conn = conn;
+	made->can_zero = conn->first_info.can_zero;
 	rc = open_once(conn, nsid, made, &first);
 	if (weft_volume_conn_replace_if_dead(conn, rc))
 		rc = open_once(conn, nsid, made, err);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s", first.text);
+	weft_range_locks_init(&made->write_locks);
 	*volume = take_ptr(&made);
 	return 0;
 }
@@ -86,9 +88,11 @@ int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_v
 void weft_volume_close(struct weft_volume *volume)
 {
 	struct weft_volume_conn *conn = volume->conn;
+	bool last;
 
 	pthread_mutex_lock(&conn->lock);
 	weft_list_remove(&volume->link);
+	last = conn->closed && weft_list_empty(&conn->volumes);
 	if (conn->reopening == volume)
 		conn->reopening = NULL;
 	if (volume->ns)
@@ -96,7 +100,10 @@ void weft_volume_close(struct weft_volume *volume)
 	if (volume->next_ns)
 		weft_ns_close(volume->next_ns);
 	pthread_mutex_unlock(&conn->lock);
+	weft_range_locks_destroy(&volume->write_locks);
 	free(volume);
+	if (last)
+		weft_volume_conn_free(conn);
 }
 
 void weft_volume_set_user(struct weft_volume *volume, void *user)

@@ -1,79 +1,45 @@
-/* volume.h - volumes: namespaces that outlive their controller, and the connection that replaces a
- * dead controller. The nbdkit plugin is built with it, too. */
+/* volume.h - a block volume on top of libweft: a namespace that outlives its controller.
+ *
+ *   any bytes:  weft_volume_read() … ─┐
+ *   blocks:     weft_volume_run()  … ─┴─▶ a free queue ─▶ libweft ─▶ target
+ *                                              └─ controller dead: the connection makes another
+ *
+ * Ownership: the caller owns the connection and the volumes that it has opened, and closes each
+ * once, in any order. The URI and the options stay the caller's and in place until
+ * weft_volume_conn_close(). A buffer and a command are the caller's again when the call returns.
+ *
+ * Threads: any function may be called in any thread. Nobody uses what is being closed, and no I/O
+ * of it is under way. */
 #ifndef WEFT_VOLUME_H
 #define WEFT_VOLUME_H
 
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 #include <weft/host.h>
 
-#include "base/list.h"
-#include "volume/queue_pool.h"
+struct weft_volume_conn;
+struct weft_volume;
 
-/* A controller of the connection, until it is dead and replaced. */
-struct weft_volume_ctrl {
-	struct weft_ctrl *ctrl;
-	struct weft_queue_pool *queues;
-};
+/* --- the connection, of several volumes ------------------------------------------------------- */
 
-struct weft_volume_conn {
-	const char *uri;
-	const struct weft_options *options;
-	struct weft_ctrl_info first_info; /* of the first controller */
-	int epoll_fd;    /* @replaced_fd, and the events of the present controller */
-	int replaced_fd; /* eventfd: controllers since it was last read */
-
-	pthread_rwlock_t ctrl_lock; /* read: use @vctrl and the volumes' @ns; write: replace them */
-	struct weft_volume_ctrl vctrl;
-
-	pthread_mutex_t lock; /* of the list; never held while waiting for the target */
-	struct weft_list volumes;
-	/* Its namespace is being opened on the next controller; NULL: none, or it was closed. */
-	struct weft_volume *reopening;
-	unsigned reopen_pass; /* how many passes there were */
-
-	pthread_mutex_t replace_lock; /* held to connect again */
-	uint64_t replace_tried_ms;
-};
-
-/* A namespace, on all controllers of the connection that show the same one. */
-struct weft_volume {
-	struct weft_list link;
-	struct weft_volume_conn *conn;
-	struct weft_ns *ns;       /* NULL: this controller does not show it */
-	struct weft_ns *next_ns;  /* on the next controller */
-	unsigned reopen_pass;     /* the last pass that has opened it */
-	struct weft_ns_info info; /* as it was at first */
-	/* As it was seen last; under conn->lock. */
-	struct weft_ns_info last_info;
-	atomic_uint nr_running; /* I/Os under way */
-	void *user;             /* under conn->lock */
-
-	/* What flushes have to report of former controllers; changed when the controller is
-	 * replaced. */
-	unsigned unflushed_losses; /* controllers that died with unflushed writes */
-	/* … and no other controller has the namespace: no flush succeeds again. */
-	bool unflushed_gone;
-	atomic_uint flush_reported; /* the last of them that a flush has failed for */
-};
-
-/* @uri and @options (may be NULL) stay in place until weft_volume_conn_close(). */
-int weft_volume_conn_open(struct weft_volume_conn *conn, const char *uri,
-			  const struct weft_options *options, struct weft_err *err);
-/* No I/O is under way any more. Volumes that are still open stay so, without a namespace. Also for
- * a connection that is all zeroes. */
+/* @options may be NULL. A discovery controller has no volumes: see weft_volume_conn_info(). */
+int weft_volume_conn_open(const char *uri, const struct weft_options *options,
+			  struct weft_volume_conn **conn, struct weft_err *err);
+/* Volumes that are still open have no namespace any more, and are still to be closed. @conn may be
+ * NULL. */
 void weft_volume_conn_close(struct weft_volume_conn *conn);
 
-/* As weft_ns_list(), weft_ctrl_next_event(). */
+/* Of the first controller; constant. */
+const struct weft_ctrl_info *weft_volume_conn_info(const struct weft_volume_conn *conn);
+/* Never waits: a controller that is being replaced is not live. */
+bool weft_volume_conn_is_live(struct weft_volume_conn *conn);
+/* As weft_ns_list(). */
 int weft_volume_conn_list_ns(struct weft_volume_conn *conn, uint32_t *nsids, unsigned max,
 			     struct weft_err *err);
+/* As weft_ctrl_event_fd() and weft_ctrl_next_event(), over all controllers of the connection. */
+int weft_volume_conn_event_fd(const struct weft_volume_conn *conn);
 bool weft_volume_conn_next_event(struct weft_volume_conn *conn, struct weft_event *event);
-bool weft_volume_conn_is_live(struct weft_volume_conn *conn);
-
-/* True: @rc came from a dead controller, which has not carried the command out, and the connection
- * has a new one. For a command without a status: an -EIO that a controller has answered is not its
- * death. */
-bool weft_volume_conn_replace_if_dead(struct weft_volume_conn *conn, int rc);
 
 /* A volume, for the length of a call. */
 struct weft_volume_view {
@@ -89,7 +55,7 @@ void weft_volume_conn_for_each(struct weft_volume_conn *conn,
 			       void (*look)(void *arg, const struct weft_volume_view *view),
 			       void *arg);
 
-/* --- volume.c --------------------------------------------------------------------------------- */
+/* --- a volume --------------------------------------------------------------------------------- */
 
 int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_volume **volume,
 		     struct weft_err *err);
@@ -103,18 +69,16 @@ void weft_volume_set_user(struct weft_volume *volume, void *user);
 void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info);
 /* As of now, or as it was seen last. Never waits. */
 void weft_volume_info_nowait(struct weft_volume *volume, struct weft_ns_info *info);
-/* By identity (UUID, NGUID, EUI64) and block size. Two namespaces without identity are the same
- * only on one controller, whose library follows them. */
-bool weft_ns_info_has_identity(const struct weft_ns_info *info);
-bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *y);
 /* Whether a path of this controller shows it, as the library knows without a command. */
 bool weft_volume_is_visible(struct weft_volume *volume);
 /* Whether @other is what @volume is on this controller. */
 bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *other);
 
-/* weft_run() on a free queue, from any thread; sets @cmd->ns. -EIO: the target is gone for longer
- * than loss_timeout, and cannot be connected to again; or it is not known whether the command was
- * carried out. Not for a flush. */
+/* --- I/O of whole blocks ---------------------------------------------------------------------- */
+
+/* weft_run() on a free queue; sets @cmd->ns. -EIO: the target is gone for longer than loss_timeout,
+ * and cannot be connected to again; or it is not known whether the command was carried out. Not for
+ * a flush. */
 int weft_volume_run(struct weft_volume *volume, struct weft_cmd *cmd, struct weft_err *err);
 
 /* A flush covers writes to former controllers, too. -EIO: one of them, with a volatile cache, died
@@ -129,5 +93,19 @@ unsigned weft_volume_flush_reported(struct weft_volume *volume);
  * 0. */
 unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
 			     struct weft_ns_extent *extents, unsigned max);
+
+/* --- byte I/O: any offset, any length, an end, as a file has ----------------------------------- */
+
+uint64_t weft_volume_size(struct weft_volume *volume);
+/* Bytes read or written, fewer at the end of the volume, or -errno. A write that begins there or
+ * beyond fails with -ENOSPC. Writes of one volume lose none of each other's bytes. */
+ssize_t weft_volume_read(struct weft_volume *volume, void *buf, size_t length, uint64_t offset);
+ssize_t weft_volume_write(struct weft_volume *volume, const void *buf, size_t length,
+			  uint64_t offset, unsigned flags);
+/* Bytes beyond the end are left out. With WEFT_UNMAP space may be deallocated. */
+int weft_volume_zero(struct weft_volume *volume, uint64_t length, uint64_t offset, unsigned flags);
+/* Where, from @offset on, the next data is, or the next hole: the end of the volume is one. -ENXIO:
+ * there is none, or @offset is beyond the end. */
+off_t weft_volume_seek(struct weft_volume *volume, uint64_t offset, bool data);
 
 #endif

@@ -13,9 +13,10 @@
  *
  * Invariant: a volume's namespace belongs to the present controller and is the same as at first, or
  * there is none. */
-#include "volume/volume.h"
+#include "volume/internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -247,34 +248,45 @@ static int open_events(struct weft_volume_conn *conn, struct weft_err *err)
 	return watch_event_fd(conn, conn->replaced_fd, err);
 }
 
-static void close_events(struct weft_volume_conn *conn)
+void weft_volume_conn_free(struct weft_volume_conn *conn)
 {
 	weft_closep(&conn->epoll_fd);
 	weft_closep(&conn->replaced_fd);
+	pthread_mutex_destroy(&conn->replace_lock);
+	pthread_mutex_destroy(&conn->lock);
+	pthread_rwlock_destroy(&conn->ctrl_lock);
+	free(conn);
 }
 
-int weft_volume_conn_open(struct weft_volume_conn *conn, const char *uri,
-			  const struct weft_options *options, struct weft_err *err)
+int weft_volume_conn_open(const char *uri, const struct weft_options *options,
+			  struct weft_volume_conn **conn, struct weft_err *err)
 {
+	struct weft_volume_conn *made = calloc(1, sizeof(*made));
 	int rc;
 
-	*conn = (struct weft_volume_conn){ .uri = uri, .options = options };
-	conn_init(conn);
-	rc = open_events(conn, err);
+	if (!made)
+		return -ENOMEM;
+	made->uri = uri;
+	made->options = options;
+	conn_init(made);
+	rc = open_events(made, err);
 	if (rc == 0)
-		rc = ctrl_open(conn, &conn->vctrl, err);
-	if (rc < 0)
-		close_events(conn);
-	else
-		weft_ctrl_info(conn->vctrl.ctrl, &conn->first_info);
-	return rc;
+		rc = ctrl_open(made, &made->vctrl, err);
+	if (rc < 0) {
+		weft_volume_conn_free(made);
+		return rc;
+	}
+	weft_ctrl_info(made->vctrl.ctrl, &made->first_info);
+	*conn = made;
+	return 0;
 }
 
 void weft_volume_conn_close(struct weft_volume_conn *conn)
 {
 	struct weft_volume *volume;
+	bool last;
 
-	if (!conn->vctrl.ctrl)
+	if (!conn)
 		return;
 	pthread_mutex_lock(&conn->lock);
 	weft_list_for_each(volume, &conn->volumes, link) {
@@ -283,7 +295,22 @@ void weft_volume_conn_close(struct weft_volume_conn *conn)
 	}
 	pthread_mutex_unlock(&conn->lock);
 	ctrl_close(&conn->vctrl);
-	close_events(conn);
+	pthread_mutex_lock(&conn->lock);
+	conn->closed = true;
+	last = weft_list_empty(&conn->volumes);
+	pthread_mutex_unlock(&conn->lock);
+	if (last)
+		weft_volume_conn_free(conn);
+}
+
+const struct weft_ctrl_info *weft_volume_conn_info(const struct weft_volume_conn *conn)
+{
+	return &conn->first_info;
+}
+
+int weft_volume_conn_event_fd(const struct weft_volume_conn *conn)
+{
+	return conn->epoll_fd;
 }
 
 static int list_once(struct weft_volume_conn *conn, uint32_t *nsids, unsigned max,
@@ -329,7 +356,6 @@ bool weft_volume_conn_next_event(struct weft_volume_conn *conn, struct weft_even
 	return found;
 }
 
-/* Never waits: a controller that is being replaced is not live. */
 bool weft_volume_conn_is_live(struct weft_volume_conn *conn)
 {
 	bool live;

@@ -94,7 +94,7 @@ static void read_ctrl_events(struct weft_mount *mount)
 	struct weft_event event;
 	bool again = false;
 
-	while (weft_volume_conn_next_event(&mount->conn, &event))
+	while (weft_volume_conn_next_event(mount->conn, &event))
 		again |= on_ctrl_event(mount, &event);
 	if (again)
 		scan_retry_timer(mount);
@@ -143,7 +143,7 @@ static bool check_volume_paths(struct weft_mount *mount)
 {
 	struct path_check check = { .mount = mount };
 
-	weft_volume_conn_for_each(&mount->conn, check_volume_path, &check);
+	weft_volume_conn_for_each(mount->conn, check_volume_path, &check);
 	return check.closed;
 }
 
@@ -154,7 +154,8 @@ static void *events_thread_main(void *arg)
 {
 	struct weft_mount *mount = arg;
 	struct pollfd fds[] = { { .fd = mount->events_stop_fd, .events = POLLIN },
-				{ .fd = mount->conn.epoll_fd, .events = POLLIN } };
+				{ .fd = weft_volume_conn_event_fd(mount->conn),
+				  .events = POLLIN } };
 	unsigned looks = LOOKS;
 
 	while (!fds[0].revents) {
