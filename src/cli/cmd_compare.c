@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <weft/memory.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 #include "cli/input.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/range.h"
-#include "cli/units.h"
 
 static const char usage[] =
 	"usage: weft compare [OPTION]... URI\n"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/ctl.h"
 
 static const char *text_of(json_t *object, const char *key)
@@ -17,36 +18,6 @@ static json_int_t number_of(json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-/* Three digits or so are enough to look at: 1.50G */
-static void short_size(json_int_t bytes, char *text, size_t size)
-{
-	static const char units[] = "KMGTP";
-	double value = (double)bytes;
-	int unit = -1;
-
-	while (value >= 1024 && unit < (int)sizeof(units) - 2) {
-		value /= 1024;
-		unit++;
-	}
-	if (unit < 0 || value == (double)(json_int_t)value)
-		snprintf(text, size, "%.0f%.1s", value, unit < 0 ? "" : &units[unit]);
-	else
-		snprintf(text, size, "%.1f%.1s", value, &units[unit]);
-}
-
-static void print_uptime(json_int_t seconds)
-{
-	long long s = seconds;
-
-	if (s >= 86400)
-		printf("%lldd", s / 86400);
-	if (s >= 3600)
-		printf("%lldh", s / 3600 % 24);
-	if (s >= 60)
-		printf("%lldm", s / 60 % 60);
-	printf("%llds", s % 60);
-}
-
 static void print_head(json_t *status)
 {
 	const char *file = json_string_value(json_object_get(status, "config"));
@@ -55,7 +26,7 @@ static void print_head(json_t *status)
 
 	printf("weft %s, pid %lld, engine %s, up ", text_of(status, "version"),
 	       (long long)number_of(status, "pid"), text_of(status, "engine"));
-	print_uptime(number_of(status, "uptime_s"));
+	printf("%s", weft_uptime_text((uint64_t)number_of(status, "uptime_s")).s);
 	printf("\nconfiguration: %s\n", file ? file : "none (started with options)");
 	json_array_foreach(json_object_get(status, "listeners"), index, item)
 		printf("listening on %s (port id %lld)\n", text_of(item, "uri"),
@@ -85,7 +56,7 @@ static void print_holder(json_t *ns)
 
 static void print_namespaces(json_t *list)
 {
-	char size[32], used[32];
+	struct weft_text size, used;
 	json_t *ns;
 	size_t index;
 
@@ -93,10 +64,10 @@ static void print_namespaces(json_t *list)
 		printf("  %6s %8s %8s %6s %5s  %-36s  %s\n", "NSID", "SIZE", "USED", "BLOCK",
 		       "GROUP", "UUID", "BACKEND");
 	json_array_foreach(list, index, ns) {
-		short_size(number_of(ns, "size"), size, sizeof(size));
-		short_size(number_of(ns, "used"), used, sizeof(used));
+		size = weft_short_size_text((uint64_t)number_of(ns, "size"));
+		used = weft_short_size_text((uint64_t)number_of(ns, "used"));
 		printf("  %6lld %8s %8s %6lld %5lld  %-36s  %s%s\n",
-		       (long long)number_of(ns, "nsid"), size, used,
+		       (long long)number_of(ns, "nsid"), size.s, used.s,
 		       (long long)number_of(ns, "block_size"),
 		       (long long)number_of(ns, "ana_group"), text_of(ns, "uuid"),
 		       text_of(ns, "backend"),
@@ -128,7 +99,7 @@ static void print_ana(json_t *groups)
 
 static void print_controllers(json_t *list)
 {
-	char in[32], out[32];
+	struct weft_text in, out;
 	json_t *ctrl;
 	size_t index;
 
@@ -136,12 +107,12 @@ static void print_controllers(json_t *list)
 		printf("  %6s %10s %12s %8s %12s %8s  %-21s %s\n", "CNTLID", "I/O QUEUES", "READS",
 		       "READ", "WRITES", "WRITTEN", "PEER", "HOST");
 	json_array_foreach(list, index, ctrl) {
-		short_size(number_of(ctrl, "read_bytes"), out, sizeof(out));
-		short_size(number_of(ctrl, "write_bytes"), in, sizeof(in));
+		out = weft_short_size_text((uint64_t)number_of(ctrl, "read_bytes"));
+		in = weft_short_size_text((uint64_t)number_of(ctrl, "write_bytes"));
 		printf("  %6lld %10lld %12lld %8s %12lld %8s  %-21s %s\n",
 		       (long long)number_of(ctrl, "cntlid"), (long long)number_of(ctrl, "queues"),
-		       (long long)number_of(ctrl, "reads"), out,
-		       (long long)number_of(ctrl, "writes"), in, peer_of(ctrl),
+		       (long long)number_of(ctrl, "reads"), out.s,
+		       (long long)number_of(ctrl, "writes"), in.s, peer_of(ctrl),
 		       text_of(ctrl, "hostnqn"));
 		print_ana(json_object_get(ctrl, "ana"));
 	}

@@ -11,11 +11,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "cli/range.h"
-#include "cli/units.h"
 
 #define PIECE      (UINT64_C(128) << 20)
 #define PASSES_MAX 8

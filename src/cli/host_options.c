@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/cli.h"
-#include "cli/units.h"
 
 #define LOSS_MS     30000
 #define NSIDS_SHOWN 16

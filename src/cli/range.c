@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/units.h"
 #include "cli/cli.h"
-#include "cli/units.h"
 
 int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
 			    struct weft_err *err)

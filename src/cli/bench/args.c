@@ -8,8 +8,8 @@
 
 #include "base/cpus.h"
 #include "base/size.h"
+#include "base/units.h"
 #include "cli/bench/config.h"
-#include "cli/bench/parse.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 
@@ -147,7 +147,7 @@ struct parsing {
 static int parse_count_option(struct parsing *p, const char *name, uint64_t min, uint64_t max,
 			      uint64_t *value)
 {
-	if (!bench_parse_count(optarg, value) && *value >= min && *value <= max)
+	if (!weft_count_parse(optarg, value) && *value >= min && *value <= max)
 		return 0;
 	return weft_fail(&p->err, -EINVAL,
 			 "--%s: expected a number from %" PRIu64 " to %" PRIu64 ", got \"%s\"",
@@ -185,7 +185,7 @@ static int parse_size_option(struct parsing *p, const char *name, uint64_t min, 
 
 static int parse_time_option(struct parsing *p, const char *name, uint64_t min, uint64_t *ns)
 {
-	if (!bench_parse_time(optarg, ns) && *ns >= min && *ns <= 1000 * 3600 * SECOND)
+	if (!weft_ns_parse(optarg, ns) && *ns >= min && *ns <= 1000 * 3600 * SECOND)
 		return 0;
 	return weft_fail(&p->err, -EINVAL,
 			 "--%s: expected a time from %s to 1000h, such as 10 (seconds), 500ms or "

@@ -11,7 +11,7 @@
 
 #include "base/echo.h"
 #include "base/plural.h"
-#include "cli/bench/units.h"
+#include "base/units.h"
 #include "cli/host_options.h"
 #include "cli/progress.h"
 
@@ -68,8 +68,8 @@ static void compose_read_back(const struct monitor *w, FILE *line)
 		done += __atomic_load_n(&w->jobs[i].swept, __ATOMIC_RELAXED);
 		all += w->jobs[i].ledger.nwritten;
 	}
-	fprintf(line, "checking what was written: %s of %s block%s", bench_text_grouped(done).text,
-		bench_text_grouped(all).text, weft_plural(all));
+	fprintf(line, "checking what was written: %s of %s block%s", weft_grouped_text(done).s,
+		weft_grouped_text(all).s, weft_plural(all));
 }
 
 static void compose_point(const struct monitor *w, const struct bench_point *p, FILE *line)
@@ -77,13 +77,13 @@ static void compose_point(const struct monitor *w, const struct bench_point *p, 
 	double iops = bench_point_iops(p), mib = iops * (double)w->load->config->bs / (1 << 20);
 
 	fprintf(line, "%5.1f s  %s IOPS  %s MiB/s  p50 %s  p99 %s", p->at_s,
-		bench_text_count(iops).text, bench_text_precise(mib).text,
-		bench_text_time((double)p->p50_ns, w->utf8).text,
-		bench_text_time((double)p->p99_ns, w->utf8).text);
+		weft_count_text(iops).s, weft_digits_text(mib).s,
+		weft_time_text((double)p->p50_ns, w->utf8).s,
+		weft_time_text((double)p->p99_ns, w->utf8).s);
 	if (p->failed)
-		fprintf(line, "  failed %s", bench_text_count((double)p->failed).text);
+		fprintf(line, "  failed %s", weft_count_text((double)p->failed).s);
 	if (p->reconnects)
-		fprintf(line, "  reconnects %s", bench_text_count((double)p->reconnects).text);
+		fprintf(line, "  reconnects %s", weft_count_text((double)p->reconnects).s);
 }
 
 static void compose_live_line(const struct monitor *w, uint64_t now, FILE *line)

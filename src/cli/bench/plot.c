@@ -20,12 +20,12 @@ static void write_op(FILE *out, double y, const char *name, const char *colour,
 	char text[400];
 
 	snprintf(text, sizeof(text), "%s IOPS, %s MiB/s; mean %s, p50 %s, p99 %s, p99.9 %s",
-		 bench_text_count(iops).text,
-		 bench_text_precise(iops * (double)r->config->bs / (1 << 20)).text,
-		 bench_text_time(weft_hist_mean(h), true).text,
-		 bench_text_time((double)weft_hist_percentile(h, 50), true).text,
-		 bench_text_time((double)weft_hist_percentile(h, 99), true).text,
-		 bench_text_time((double)weft_hist_percentile(h, 99.9), true).text);
+		 weft_count_text(iops).s,
+		 weft_digits_text(iops * (double)r->config->bs / (1 << 20)).s,
+		 weft_time_text(weft_hist_mean(h), true).s,
+		 weft_time_text((double)weft_hist_percentile(h, 50), true).s,
+		 weft_time_text((double)weft_hist_percentile(h, 99), true).s,
+		 weft_time_text((double)weft_hist_percentile(h, 99.9), true).s);
 	svg_legend(out, MARGIN, y, colour, name);
 	svg_text(out, 110, y, "value", text);
 }
@@ -36,8 +36,8 @@ static void write_rest(FILE *out, double y, const struct bench_result *r)
 
 	snprintf(text, sizeof(text),
 		 "%.1f s, %s, weft %s; host CPU %s per I/O; %s failed, %s reconnect%s", r->seconds,
-		 r->when, weft_version(), bench_text_time(bench_result_cpu_us(r) * 1e3, true).text,
-		 bench_text_grouped(r->trouble.failed).text, bench_text_grouped(r->reconnects).text,
+		 r->when, weft_version(), weft_time_text(bench_result_cpu_us(r) * 1e3, true).s,
+		 weft_grouped_text(r->trouble.failed).s, weft_grouped_text(r->reconnects).s,
 		 weft_plural(r->reconnects));
 	svg_text(out, MARGIN, y, "sub", text);
 }

@@ -94,7 +94,7 @@ void bench_plot_latency(struct svg_panel *p, const struct bench_result *r)
 	svg_text(p->out, p->x.near, p->y.far - 16, "head", "Latency by percentile");
 	draw_legend(p, r);
 	draw_marks(p);
-	svg_grid(p, bench_label_time);
+	svg_grid(p, weft_time_label);
 	draw_curve(p, &r->hist[BENCH_READ], SVG_READ);
 	draw_curve(p, &r->hist[BENCH_WRITE], SVG_WRITE);
 }

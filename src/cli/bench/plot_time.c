@@ -162,7 +162,7 @@ static void draw_right_axis(const struct svg_panel *p, uint64_t bs)
 		double y = svg_at(&mib, ticks[i]);
 
 		svg_line(p->out, p->x.far, y, p->x.far + 5, y, "frame");
-		svg_text(p->out, p->x.far + 9, y + 4, "", bench_label_count(ticks[i]).text);
+		svg_text(p->out, p->x.far + 9, y + 4, "", weft_count_label(ticks[i]).s);
 	}
 }
 
@@ -204,7 +204,7 @@ void bench_plot_throughput(struct svg_panel *p, const struct bench_result *r)
 	svg_axis_linear(&p->y, most);
 	head_throughput(p, r);
 	draw_time(p, false);
-	svg_grid(p, bench_label_count);
+	svg_grid(p, weft_count_label);
 	draw_right_axis(p, r->config->bs);
 	draw_events(p, r);
 	if (r->ios[BENCH_READ])
@@ -245,7 +245,7 @@ void bench_plot_p99(struct svg_panel *p, const struct bench_result *r)
 	svg_axis_log(&p->y, isinf(least) ? 1 : least, most);
 	svg_text(p->out, p->x.near, p->y.far - 16, "head", "99th percentile of latency");
 	draw_time(p, true);
-	svg_grid(p, bench_label_time);
+	svg_grid(p, weft_time_label);
 	draw_events(p, r);
 	draw_p99(p, &c);
 }

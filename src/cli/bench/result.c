@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/plural.h"
-#include "cli/bench/units.h"
+#include "base/units.h"
 
 void bench_result_free(struct bench_result *result)
 {
@@ -94,10 +94,9 @@ void bench_result_conditions(const struct bench_result *r, char *text, size_t si
 	describe_mode(c, mode, sizeof(mode));
 	describe_depth(r, depth, sizeof(depth));
 	if (c->rate)
-		snprintf(rate, sizeof(rate), ", at %s IOPS",
-			 bench_label_count((double)c->rate).text);
+		snprintf(rate, sizeof(rate), ", at %s IOPS", weft_count_label((double)c->rate).s);
 	snprintf(text, size, "%s, %s, %s, %u job%s, %u queue%s%s%s%s", mode,
-		 bench_text_size(c->bs).text, depth, c->jobs, weft_plural(c->jobs), c->queues,
+		 weft_unit_size_text(c->bs).s, depth, c->jobs, weft_plural(c->jobs), c->queues,
 		 weft_plural(c->queues), c->jobs > 1 && c->queues ? " each" : "",
 		 describe_digests(c), rate);
 }

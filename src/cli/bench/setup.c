@@ -4,10 +4,9 @@
 #include <inttypes.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/bench/job.h"
-#include "cli/bench/units.h"
 #include "cli/host_options.h"
-#include "cli/units.h"
 
 #define COMMAND      "weft bench"
 #define GIB          (UINT64_C(1) << 30)
@@ -93,7 +92,7 @@ static int check_memory(const struct bench_config *c, struct weft_err *err)
 		return weft_fail(err, -ENOMEM,
 				 "%u job%s with %u I/O%s of %s would need %s of memory; use less",
 				 c->jobs, weft_plural(c->jobs), c->depth, weft_plural(c->depth),
-				 bench_text_size(c->bs).text, bench_text_size(bytes).text);
+				 weft_unit_size_text(c->bs).s, weft_unit_size_text(bytes).s);
 	if (c->verify && c->size / c->bs > LEDGER_MAX)
 		return weft_fail(err, -ENOMEM,
 				 "--verify remembers every block, and these are too many; add "
@@ -116,7 +115,7 @@ static int set_region(const struct bench_load *load, struct bench_config *c, str
 				 "the region is too small: it has %" PRIu64 " block%s of %s for %u "
 				 "job%s",
 				 c->size / c->bs, weft_plural(c->size / c->bs),
-				 bench_text_size(c->bs).text, c->jobs, weft_plural(c->jobs));
+				 weft_unit_size_text(c->bs).s, c->jobs, weft_plural(c->jobs));
 	return check_memory(c, err);
 }
 

@@ -184,7 +184,7 @@ unsigned svg_ticks(const struct svg_axis *axis, double *ticks)
 	return n;
 }
 
-void svg_grid(const struct svg_panel *p, struct bench_text (*label)(double value))
+void svg_grid(const struct svg_panel *p, struct weft_text (*label)(double value))
 {
 	double ticks[SVG_TICKS];
 	unsigned n = svg_ticks(&p->y, ticks);
@@ -193,7 +193,7 @@ void svg_grid(const struct svg_panel *p, struct bench_text (*label)(double value
 		double y = svg_at(&p->y, ticks[i]);
 
 		svg_line(p->out, p->x.near, y, p->x.far, y, "grid");
-		svg_text(p->out, p->x.near - 8, y + 4, "right", label(ticks[i]).text);
+		svg_text(p->out, p->x.near - 8, y + 4, "right", label(ticks[i]).s);
 	}
 	svg_line(p->out, p->x.near, p->y.near, p->x.far, p->y.near, "frame");
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "cli/bench/units.h"
+#include "base/units.h"
 
 /* Readable for the colour-blind, and on paper (Okabe and Ito's palette). */
 #define SVG_READ  "#0072B2"
@@ -44,6 +44,6 @@ void svg_line(FILE *out, double x1, double y1, double x2, double y2, const char 
 double svg_legend(FILE *out, double x, double y, const char *colour, const char *word);
 
 /* Frame and horizontal grid of a panel, with the values of y as @label makes them. */
-void svg_grid(const struct svg_panel *panel, struct bench_text (*label)(double value));
+void svg_grid(const struct svg_panel *panel, struct weft_text (*label)(double value));
 
 #endif

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/counters.h"
 #include "cli/cp/internal.h"
 #include "cli/print.h"
-#include "cli/units.h"
 
 #define RATE_S 0.1 /* a copy that is shorter has no rate */
 
