@@ -17,7 +17,6 @@
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
 #include "cli/bench/plot.h"
-#include "cli/bench/result.h"
 #include "cli/bench/stamp.h"
 #include "running.h"
 

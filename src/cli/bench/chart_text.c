@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/bench/result.h"
+#include "cli/bench/report.h"
 #include "cli/progress.h"
 
 enum {

@@ -1,11 +1,11 @@
 /* io.c - one I/O of a job: stamp its blocks, submit it, record its latency, verify what it has
  * read. */
-#include "base/clock.h"
-#include "cli/bench/job.h"
-
 #include <string.h>
 
+#include "base/clock.h"
+#include "cli/bench/job.h"
 #include "cli/bench/stamp.h"
+#include "cli/bench/verify.h"
 
 enum {
 	POISON = 0xa5

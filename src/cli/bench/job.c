@@ -1,15 +1,14 @@
 /* job.c - a job: one thread of load, from its first I/O to its end. */
 #include "cli/bench/job.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <weft/memory.h>
 
 #include "base/clock.h"
-#include "cli/bench/affinity.h"
 #include "cli/bench/random.h"
-#include "cli/counters.h"
 
 enum { GROUPS_MAX = 1000000 }; /* of I/Os that never began: a rate may demand billions */
 
@@ -87,11 +86,26 @@ static void count_unstarted(struct bench_job *job, uint64_t now)
 	}
 }
 
+/* It consists of counters. */
+void bench_counters_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more)
+{
+	static_assert(sizeof(*sum) % sizeof(uint64_t) == 0, "counters");
+	const uint64_t *from = (const uint64_t *)more;
+	uint64_t *to = (uint64_t *)sum;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += from[i];
+}
+
 void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *stats)
 {
+	struct weft_queue_stats one;
+
 	*stats = (struct weft_queue_stats){ 0 };
-	for (unsigned i = 0; i < job->load->config->queues; i++)
-		weft_counters_add_queue(job->queues[i], stats);
+	for (unsigned i = 0; i < job->load->config->queues; i++) {
+		weft_queue_stats(job->queues[i], &one);
+		bench_counters_add(stats, &one);
+	}
 }
 
 void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum)
@@ -139,6 +153,29 @@ static void run_load_phase(struct bench_job *job)
 	}
 }
 
+/* --- read back: the last phase of --verify reads all that was written --------------------------- */
+
+static void read_back_next(struct bench_job *job)
+{
+	struct bench_next_io step = { .write = false, .chunk = job->ledger.written[job->swept] };
+
+	bench_io_start(bench_job_pop_idle(job), &step, weft_monotonic_ns());
+	__atomic_store_n(&job->swept, job->swept + 1, __ATOMIC_RELAXED);
+}
+
+static void read_back(struct bench_job *job)
+{
+	while (job->swept < job->ledger.nwritten && !job->over && !bench_job_must_abort(job)) {
+		while (job->idle && job->swept < job->ledger.nwritten && !job->over)
+			read_back_next(job);
+		bench_job_reap(job, UINT64_MAX);
+	}
+	bench_job_drain(job);
+	job->trouble.unchecked += job->ledger.nwritten - job->swept;
+}
+
+/* --- the thread ------------------------------------------------------------------------------- */
+
 static void set_phase(struct bench_job *job, enum bench_phase phase)
 {
 	uint64_t one = 1;
@@ -146,6 +183,33 @@ static void set_phase(struct bench_job *job, enum bench_phase phase)
 	__atomic_store_n(&job->phase, phase, __ATOMIC_RELEASE);
 	if (write(job->load->wake_fd, &one, sizeof(one)) < 0)
 		return; /* the reporter looks at its next step */
+}
+
+static int nth_cpu(const cpu_set_t *cpus, unsigned n)
+{
+	int cpu = 0;
+
+	while (!CPU_ISSET(cpu, cpus) || n--)
+		cpu++;
+	return cpu;
+}
+
+void bench_affinity_set(const struct bench_config *config, unsigned index)
+{
+	unsigned count = (unsigned)CPU_COUNT(&config->cpus);
+	cpu_set_t one;
+
+	if (!count)
+		return;
+	CPU_ZERO(&one);
+	CPU_SET(nth_cpu(&config->cpus, index % count), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+void bench_affinity_restore(const struct bench_config *config)
+{
+	if (CPU_COUNT(&config->cpus))
+		sched_setaffinity(0, sizeof(config->home_cpus), &config->home_cpus);
 }
 
 static void *job_main(void *arg)
@@ -156,7 +220,7 @@ static void *job_main(void *arg)
 	run_load_phase(job);
 	if (job->plan.ledger) {
 		set_phase(job, BENCH_SWEEPING);
-		bench_job_read_back(job);
+		read_back(job);
 	}
 	set_phase(job, BENCH_ENDED);
 	return NULL;

@@ -9,34 +9,25 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <weft/host.h>
 
-#include "base/hist.h"
-#include "cli/bench/config.h"
+#include "cli/bench/bench.h"
 #include "cli/bench/ledger.h"
 #include "cli/bench/pace.h"
 #include "cli/bench/plan.h"
-#include "cli/bench/errors.h"
-#include "cli/path_wait.h"
-
-enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_FLUSH, BENCH_OPS };
 
 enum bench_phase { BENCH_LOADING, BENCH_SWEEPING, BENCH_ENDED };
 
-/* What the jobs have in common; constant while they run, but for @stop. */
+/* What the jobs have in common; constant while they run, but for what @stop points to. */
 struct bench_load {
 	const struct bench_config *config;
 	struct weft_ctrl *ctrl;
 	struct weft_ns *ns;
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
-	struct weft_path_wait waiting;
 	uint64_t run;                            /* in the stamps */
 	uint64_t start_ns, measure_ns, until_ns; /* begin, warmed up, end */
-	int wake_fd; /* an eventfd that a job writes to when its phase changes */
-	const atomic_int
-		*stop; /* by the user: 1: no more I/O; 2: do not wait for I/O in flight either */
+	int wake_fd;      /* an eventfd that a job writes to when its phase changes */
+	atomic_int *stop; /* of the observer */
 };
 
 struct bench_io {
@@ -87,8 +78,8 @@ struct bench_job {
 	struct bench_errors trouble;
 } __attribute__((aligned(64))); /* no cache line is shared with another job */
 
-/* setup.c: connects, opens the namespace and determines the region, whose size @config may leave
- * open. On failure what was opened stays in @load. */
+/* setup.c: checks that controller and namespace, which are set, can do what @config wants, and
+ * determines the region. */
 int bench_setup(struct bench_load *load, struct bench_config *config, struct weft_err *err);
 
 /* Opens the queues and takes the memory; the thread starts with bench_job_start(). */
@@ -99,15 +90,19 @@ void bench_job_free(struct bench_job *job);
 /* What its queues have counted so far; for the job's thread, or when that has ended. */
 void bench_job_counters(const struct bench_job *job, struct weft_queue_stats *stats);
 void bench_job_stalls(const struct bench_job *job, struct weft_stalls *sum); /* on top of @sum */
+void bench_counters_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more);
+/* The calling thread goes to where job @index belongs; without --cpus it stays. Memory is allocated
+ * on the node of the CPU that touches it first, so queues and buffers are made by a thread that is
+ * already there. */
+void bench_affinity_set(const struct bench_config *config, unsigned index);
+/* … and from there to wherever it may be, as @config has kept it. */
+void bench_affinity_restore(const struct bench_config *config);
 
 /* io.c: one I/O. */
 void bench_io_start(struct bench_io *io, const struct bench_next_io *step, uint64_t from_ns);
 void bench_io_flush(struct bench_job *job);
 void bench_io_init(struct bench_io *io, struct bench_job *job, struct weft_queue *queue, void *buf,
 		   uint64_t size);
-
-/* sweep.c: read back, the last phase of --verify: reads all that was written. */
-void bench_job_read_back(struct bench_job *job);
 
 /* poll.c: polls the queues, until something has completed or @until_ns. */
 void bench_job_reap(struct bench_job *job, uint64_t until_ns);
@@ -116,5 +111,16 @@ void bench_job_drain(struct bench_job *job);
 bool bench_job_must_abort(const struct bench_job *job);
 struct bench_io *bench_job_pop_idle(struct bench_job *job);
 void bench_job_push_idle(struct bench_job *job, struct bench_io *io);
+
+/* series.c: adds a point. Without memory there will be a gap. */
+void bench_series_step(struct bench_series *series, const struct bench_job *jobs, unsigned count,
+		       uint64_t reconnects);
+
+/* monitor.c: returns when all jobs have ended. Fills the result's series and CPU time. @losses
+ * knows the paths from before the jobs began. */
+struct bench_loss_watch;
+void bench_monitor(const struct bench_load *load, struct bench_job *jobs,
+		   const struct bench_observer *observer, struct bench_loss_watch *losses,
+		   struct bench_result *result);
 
 #endif

@@ -5,32 +5,14 @@
 #ifndef WEFT_CLI_BENCH_PATH_LOSS_H
 #define WEFT_CLI_BENCH_PATH_LOSS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <weft/host.h>
+#include "cli/bench/bench.h"
 
-enum { BENCH_LOSSES_MAX = 256, BENCH_PATHS_SEEN = 64 };
-
-struct bench_loss {
-	double at_s;    /* since the warm-up's end */
-	double seconds; /* until it could be used again; < 0: that was not seen */
-	char path[128]; /* nvme+tcp://HOST:PORT */
-	char why[256];
-	bool access; /* the connection is there, and the namespace cannot be reached through it */
-	bool alone;  /* it was the only path, and is reported as the connection */
-};
-
-struct bench_losses {
-	struct bench_loss at[BENCH_LOSSES_MAX];
-	unsigned count;
-	uint64_t more; /* losses without room in the list */
-};
+enum { BENCH_PATHS_SEEN = 64 };
 
 /* The connection of @path, or @access through it, is lost because of @why, or is back: the loss
  * that begins or ends with it; NULL if nothing has changed. */
 struct bench_loss *bench_loss_note(struct bench_losses *losses, const char *path, bool access,
 				   bool lost, const char *why, double at_s);
-const char *bench_loss_address(const struct bench_loss *loss); /* HOST:PORT */
 
 /* Watches the paths of a run. */
 struct bench_loss_watch {

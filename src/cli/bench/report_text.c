@@ -5,7 +5,7 @@
 
 #include "base/plural.h"
 #include "base/units.h"
-#include "cli/bench/result.h"
+#include "cli/bench/report.h"
 #include "cli/progress.h"
 
 static const char *const op_names[BENCH_OPS] = { "read", "write", "flush" };

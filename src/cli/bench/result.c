@@ -1,11 +1,10 @@
 /* result.c - the result of a run: whether it was fine, and the sentence that says so. */
-#include "cli/bench/result.h"
+#include "cli/bench/bench.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/err.h"
 #include "base/plural.h"
 #include "base/units.h"
 

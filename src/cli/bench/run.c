@@ -1,6 +1,6 @@
-/* run.c - one run of the load generator: connect, create the jobs, run them, add up.
+/* run.c - one run of the load generator: create the jobs, run them, add up.
  *
- *   setup ─▶ jobs ─▶ monitor ─▶ join ─▶ collect ─▶ disconnect */
+ *   setup ─▶ jobs ─▶ monitor ─▶ join ─▶ collect */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/bench/affinity.h"
+#include "cli/bench/job.h"
+#include "cli/bench/path_loss.h"
 #include "cli/bench/random.h"
-#include "cli/bench/result.h"
-#include "cli/bench/monitor.h"
-#include "cli/counters.h"
+#include "cli/bench/verify.h"
 
 #define HEAD_START UINT64_C(10000000) /* ns, for the threads to come up */
 
@@ -23,6 +22,7 @@ struct run {
 	struct bench_load load;
 	struct bench_job *jobs;
 	struct bench_result *result;
+	const struct bench_observer *observer;
 };
 
 /* --- the jobs --------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static int start_jobs(struct run *run, struct weft_err *err)
 		int rc = bench_job_start(&run->jobs[i]);
 
 		if (rc < 0) {
-			bench_stop = 1;
+			*run->load.stop = 1;
 			join_jobs(run);
 			return weft_fail(err, rc, "thread %u of %u: %s", i + 1, run->config->jobs,
 					 strerror(-rc));
@@ -83,7 +83,7 @@ static void collect_counters(struct bench_result *r, const struct bench_job *job
 	struct weft_queue_stats stats;
 
 	bench_job_counters(job, &stats);
-	weft_counters_add(&r->counters, &stats);
+	bench_counters_add(&r->counters, &stats);
 	bench_job_stalls(job, &r->stalls);
 	if (!job->measuring)
 		return;
@@ -119,7 +119,7 @@ static void note_end(struct run *run)
 
 	weft_ctrl_info(run->load.ctrl, &info);
 	r->reconnects = info.reconnects;
-	r->stopped = bench_stop;
+	r->stopped = *run->load.stop;
 	if (weft_ctrl_state(run->load.ctrl, &why) == WEFT_DEAD)
 		weft_fail(&r->end, 0, "the controller is gone%s%s", why.text[0] ? ": " : "",
 			  why.text);
@@ -153,7 +153,6 @@ static void note_start(struct run *run)
 	r->info = run->load.info;
 	r->ns_info = run->load.ns_info;
 	weft_ctrl_path(run->load.ctrl, &r->path);
-	r->rdma = weft_counters_rdma(run->load.ctrl);
 	name_target(r, run->config->uri);
 	strftime(r->when, sizeof(r->when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
 }
@@ -171,7 +170,7 @@ static int run_load(struct run *run, struct weft_err *err)
 	rc = start_jobs(run, err);
 	if (rc < 0)
 		return rc;
-	bench_monitor(&run->load, run->jobs, &losses, run->result);
+	bench_monitor(&run->load, run->jobs, run->observer, &losses, run->result);
 	join_jobs(run);
 	for (unsigned i = 0; i < run->config->jobs; i++)
 		collect_job(run, &run->jobs[i]);
@@ -188,21 +187,18 @@ static int prepare_run(struct run *run, struct weft_err *err)
 	return rc ? rc : make_jobs(run, err);
 }
 
-static void free_run(struct run *run)
+static void free_jobs(struct run *run)
 {
 	for (unsigned i = 0; run->jobs && i < run->config->jobs; i++) {
 		if (run->jobs[i].load)
 			bench_job_free(&run->jobs[i]);
 	}
 	free(run->jobs);
-	weft_path_wait_end(&run->load.waiting);
-	if (run->load.ns)
-		weft_ns_close(run->load.ns);
-	if (run->load.ctrl)
-		weft_disconnect(run->load.ctrl);
 }
 
-int bench_run(struct bench_config *config, struct bench_result *result, struct weft_err *err)
+int bench_run(struct bench_config *config, struct weft_ctrl *ctrl, struct weft_ns *ns,
+	      const struct bench_observer *observer, struct bench_result *result,
+	      struct weft_err *err)
 {
 	_cleanup_(weft_closep) int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	static struct run run; /* may outlive this */
@@ -210,18 +206,20 @@ int bench_run(struct bench_config *config, struct bench_result *result, struct w
 
 	if (wake_fd < 0)
 		return weft_fail(err, -errno, "eventfd: %s", strerror(errno));
-	run = (struct run){ .config = config, .result = result };
-	run.load.run = bench_mix(config->seed + BENCH_GOLDEN);
-	run.load.wake_fd = wake_fd;
-	run.load.stop = &bench_stop;
+	run = (struct run){ .config = config, .result = result, .observer = observer };
+	run.load = (struct bench_load){ .ctrl = ctrl,
+					.ns = ns,
+					.run = bench_mix(config->seed + BENCH_GOLDEN),
+					.wake_fd = wake_fd,
+					.stop = observer->stop };
 	rc = prepare_run(&run, err);
 	if (!rc) {
-		bench_catch_signals();
+		observer->begin(observer->arg);
 		note_start(&run);
 		rc = run_load(&run, err);
 	}
 	/* What is still in flight is the library's: the process ends with it. */
 	if (!result->left)
-		free_run(&run);
+		free_jobs(&run);
 	return rc;
 }

@@ -1,14 +1,12 @@
-/* setup.c - the connection, the namespace and the region of a run; impossible options are refused
- * here, before the first I/O. */
+/* setup.c - what a run needs of its connection, and its region of the namespace; impossible options
+ * are refused here, before the first I/O. */
 #include <errno.h>
 #include <inttypes.h>
 
 #include "base/plural.h"
 #include "base/units.h"
 #include "cli/bench/job.h"
-#include "cli/host_options.h"
 
-#define COMMAND      "weft bench"
 #define GIB          (UINT64_C(1) << 30)
 #define MEMORY_MAX   (8 * GIB)
 #define LEDGER_MAX   (UINT64_C(1) << 25) /* chunks: 900 MiB, if all of them are written */
@@ -16,23 +14,16 @@
 #define DEPTH_MAX    4096u /* of a connection */
 #define QUEUES_MAX   1024u
 
-static int connect_ctrl(struct bench_load *load, struct weft_err *err)
+void bench_connect_options(const struct bench_config *c, struct weft_options *options)
 {
-	const struct bench_config *c = load->config;
 	unsigned each = (c->depth + c->queues - 1) / c->queues + 1; /* and a flush */
-	struct weft_options options = c->connect;
-	int rc;
 
-	options.queues = c->jobs * c->queues;
-	options.depth = each > DEPTH_OPTION ? each : DEPTH_OPTION;
-	if (options.queues > QUEUES_MAX)
-		options.queues = QUEUES_MAX;
-	if (options.depth > DEPTH_MAX)
-		options.depth = DEPTH_MAX; /* the rest waits in the queue */
-	rc = weft_host_connect(COMMAND, c->uri, &options, &load->ctrl, err);
-	if (!rc)
-		weft_ctrl_info(load->ctrl, &load->info);
-	return rc;
+	options->queues = c->jobs * c->queues;
+	options->depth = each > DEPTH_OPTION ? each : DEPTH_OPTION;
+	if (options->queues > QUEUES_MAX)
+		options->queues = QUEUES_MAX;
+	if (options->depth > DEPTH_MAX)
+		options->depth = DEPTH_MAX; /* the rest waits in the queue */
 }
 
 static int check_ctrl(const struct bench_load *load, struct weft_err *err)
@@ -47,19 +38,6 @@ static int check_ctrl(const struct bench_load *load, struct weft_err *err)
 				 c->jobs, weft_plural(c->jobs), c->queues, weft_plural(c->queues),
 				 wanted, load->info.queues);
 	return 0;
-}
-
-static int open_ns(struct bench_load *load, struct weft_err *err)
-{
-	const struct bench_config *c = load->config;
-	uint32_t nsid;
-	int rc = weft_host_nsid(load->ctrl, c->uri, c->nsid, &nsid, err);
-
-	if (!rc)
-		rc = weft_host_ns_open(load->ctrl, c->uri, nsid, &load->ns, err);
-	if (!rc)
-		weft_ns_info(load->ns, &load->ns_info);
-	return rc;
 }
 
 /* --- the region ------------------------------------------------------------------------------- */
@@ -124,15 +102,8 @@ int bench_setup(struct bench_load *load, struct bench_config *config, struct wef
 	int rc;
 
 	load->config = config;
-	rc = connect_ctrl(load, err);
-	if (!rc)
-		rc = open_ns(load, err);
-	if (!rc)
-		rc = check_ctrl(load, err);
-	if (!rc)
-		rc = set_region(load, config, err);
-	if (!rc)
-		weft_host_path_wait(&load->waiting, COMMAND, config->uri, &config->connect,
-				    load->ctrl, load->ns);
-	return rc;
+	weft_ctrl_info(load->ctrl, &load->info);
+	weft_ns_info(load->ns, &load->ns_info);
+	rc = check_ctrl(load, err);
+	return rc ? rc : set_region(load, config, err);
 }

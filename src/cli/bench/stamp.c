@@ -2,11 +2,11 @@
 #include "cli/bench/stamp.h"
 
 #include <endian.h>
+#include <isa-l/crc.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "cli/bench/random.h"
-#include "proto/tcp.h"
 
 #define MAGIC UINT64_C(0x6b636f6c42746657) /* "WftBlock" */
 
@@ -32,15 +32,20 @@ static uint64_t body_word(uint64_t key, uint32_t i)
 	return htole64(bench_mix(key + BENCH_GOLDEN * i));
 }
 
+static uint32_t crc32c(uint32_t crc, const void *data, size_t length)
+{
+	return ~crc32_iscsi((unsigned char *)data, (int)length, ~crc);
+}
+
 /* As if the field of the sum were 0. */
 static uint32_t sum(const void *block, uint32_t size)
 {
 	const size_t at = offsetof(struct stamp_header, crc), body = sizeof(struct stamp_header);
 	uint32_t zero = 0, crc;
 
-	crc = nvme_tcp_crc(0, block, at);
-	crc = nvme_tcp_crc(crc, &zero, sizeof(zero));
-	return nvme_tcp_crc(crc, (const char *)block + body, size - body);
+	crc = crc32c(0, block, at);
+	crc = crc32c(crc, &zero, sizeof(zero));
+	return crc32c(crc, (const char *)block + body, size - body);
 }
 
 void bench_stamp_fill(void *block, uint32_t size, uint64_t run, uint64_t offset,

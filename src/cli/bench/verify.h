@@ -3,18 +3,7 @@
 #ifndef WEFT_CLI_BENCH_VERIFY_H
 #define WEFT_CLI_BENCH_VERIFY_H
 
-#include <stdint.h>
-
-enum bench_finding {
-	BENCH_FINE,
-	BENCH_LOST,      /* an older generation than the one that was acknowledged */
-	BENCH_TORN,      /* parts of two generations, within a block or within one I/O */
-	BENCH_CORRUPT,   /* the right block, with bytes that nobody wrote */
-	BENCH_MISPLACED, /* this run wrote it, for another offset */
-	BENCH_FOREIGN,   /* data that this run did not write */
-	BENCH_EMPTY,     /* zeroes where this run had written */
-	BENCH_FINDINGS,
-};
+#include "cli/bench/bench.h"
 
 /* One read: @length bytes of @block_size blocks that belong to @offset, in which @run may have left
  * the generations @low to @high; @low 0: or what was there before. */
@@ -34,7 +23,10 @@ struct bench_verify_result {
 
 void bench_verify(const struct bench_verify_case *c, struct bench_verify_result *verdict);
 
-/* "lost write" … */
-const char *bench_finding_text(enum bench_finding what);
+/* errors.c */
+void bench_errors_add_failed(struct bench_errors *errors, const struct weft_cmd *cmd);
+void bench_errors_add_bad_block(struct bench_errors *errors,
+				const struct bench_verify_result *verdict);
+void bench_errors_merge(struct bench_errors *into, const struct bench_errors *from);
 
 #endif
