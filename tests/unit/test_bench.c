@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/bench/verify.h"
-#include "cli/bench/ledger.h"
-#include "cli/bench/path_loss.h"
-#include "cli/bench/pace.h"
-#include "cli/bench/plan.h"
-#include "cli/bench/plot.h"
-#include "cli/bench/stamp.h"
+#include "bench/verify.h"
+#include "bench/ledger.h"
+#include "bench/path_loss.h"
+#include "bench/pace.h"
+#include "bench/plan.h"
+#include "bench/plot.h"
+#include "bench/stamp.h"
 #include "running.h"
 
 /* --- blocks ----------------------------------------------------------------------------------- */

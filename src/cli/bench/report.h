@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/bench/bench.h"
+#include "bench/bench.h"
 
 /* The line on the terminal, and messages above it. */
 struct bench_live {

@@ -1,6 +1,6 @@
 /* random.h - splitmix64: numbers that a seed repeats, one state per job. Not for secrets. */
-#ifndef WEFT_CLI_BENCH_RANDOM_H
-#define WEFT_CLI_BENCH_RANDOM_H
+#ifndef WEFT_BENCH_RANDOM_H
+#define WEFT_BENCH_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* path_loss.c - path losses of a run: when a path was lost, why, and for how long. */
-#include "cli/bench/path_loss.h"
+#include "bench/path_loss.h"
 
 #include <stdio.h>
 #include <string.h>

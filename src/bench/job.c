@@ -1,5 +1,5 @@
 /* job.c - a job: one thread of load, from its first I/O to its end. */
-#include "cli/bench/job.h"
+#include "bench/job.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <weft/memory.h>
 
 #include "base/clock.h"
-#include "cli/bench/random.h"
+#include "bench/random.h"
 
 enum { GROUPS_MAX = 1000000 }; /* of I/Os that never began: a rate may demand billions */
 

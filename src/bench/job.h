@@ -4,16 +4,16 @@
  *   idle ─▶ plan: which one, pace: when ─▶ submit ─▶ one poll per queue ─▶ done() ─▶ idle
  *
  * Invariant: an I/O is idle or in flight. Other threads read the counters, relaxed. */
-#ifndef WEFT_CLI_BENCH_JOB_H
-#define WEFT_CLI_BENCH_JOB_H
+#ifndef WEFT_BENCH_JOB_H
+#define WEFT_BENCH_JOB_H
 
 #include <poll.h>
 #include <pthread.h>
 
-#include "cli/bench/bench.h"
-#include "cli/bench/ledger.h"
-#include "cli/bench/pace.h"
-#include "cli/bench/plan.h"
+#include "bench/bench.h"
+#include "bench/ledger.h"
+#include "bench/pace.h"
+#include "bench/plan.h"
 
 enum bench_phase { BENCH_LOADING, BENCH_SWEEPING, BENCH_ENDED };
 

@@ -2,7 +2,7 @@
  * columns: throughput as their mean, p99 as the worst of them. */
 #include <math.h>
 
-#include "cli/bench/plot.h"
+#include "bench/plot.h"
 
 enum { COLUMNS_MAX = 300 };
 

@@ -5,7 +5,7 @@
 
 #include "base/plural.h"
 #include "base/units.h"
-#include "cli/bench/job.h"
+#include "bench/job.h"
 
 #define GIB          (UINT64_C(1) << 30)
 #define MEMORY_MAX   (8 * GIB)

@@ -3,8 +3,8 @@
  * Without a rate it is due as soon as there is room. With one, I/O number k of a job is due at
  * start + k / rate, whatever became of the ones before: the latency of an I/O that had to wait for
  * room counts from when it was due, so a target that stalls cannot hide it by being asked less. */
-#ifndef WEFT_CLI_BENCH_PACE_H
-#define WEFT_CLI_BENCH_PACE_H
+#ifndef WEFT_BENCH_PACE_H
+#define WEFT_BENCH_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * A curve ends where less than one I/O is left above it; a dot marks the slowest. */
 #include <math.h>
 
-#include "cli/bench/plot.h"
+#include "bench/plot.h"
 
 enum { STEPS = 240 };
 

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/bench/job.h"
-#include "cli/bench/stamp.h"
-#include "cli/bench/verify.h"
+#include "bench/job.h"
+#include "bench/stamp.h"
+#include "bench/verify.h"
 
 enum {
 	POISON = 0xa5

@@ -1,5 +1,5 @@
 /* result.c - the result of a run: whether it was fine, and the sentence that says so. */
-#include "cli/bench/bench.h"
+#include "bench/bench.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* series.c - the time series: what all jobs did in every step. */
-#include "cli/bench/job.h"
+#include "bench/job.h"
 
 #include <stdlib.h>
 

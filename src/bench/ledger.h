@@ -12,8 +12,8 @@
  * ledger believes the target: it never raises a false alarm.
  *
  * An epoch is the number of losses so far. A chunk is what one I/O covers. */
-#ifndef WEFT_CLI_BENCH_LEDGER_H
-#define WEFT_CLI_BENCH_LEDGER_H
+#ifndef WEFT_BENCH_LEDGER_H
+#define WEFT_BENCH_LEDGER_H
 
 #include <stdbool.h>
 #include <stddef.h>

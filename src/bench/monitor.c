@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/bench/job.h"
-#include "cli/bench/path_loss.h"
+#include "bench/job.h"
+#include "bench/path_loss.h"
 
 #define SECOND  UINT64_C(1000000000)
 #define STEP_NS (SECOND / 5)

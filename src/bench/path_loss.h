@@ -2,10 +2,10 @@
  *
  *   events of the library ─▶ connections ─┐
  *   samples of each path's access ────────┴─▶ bench_losses ─▶ standard error, JSON, the plot */
-#ifndef WEFT_CLI_BENCH_PATH_LOSS_H
-#define WEFT_CLI_BENCH_PATH_LOSS_H
+#ifndef WEFT_BENCH_PATH_LOSS_H
+#define WEFT_BENCH_PATH_LOSS_H
 
-#include "cli/bench/bench.h"
+#include "bench/bench.h"
 
 enum { BENCH_PATHS_SEEN = 64 };
 

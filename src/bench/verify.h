@@ -1,9 +1,9 @@
 /* verify.h - classify what a read returned: fine, lost, torn, corrupt, misplaced, foreign or
  * empty. */
-#ifndef WEFT_CLI_BENCH_VERIFY_H
-#define WEFT_CLI_BENCH_VERIFY_H
+#ifndef WEFT_BENCH_VERIFY_H
+#define WEFT_BENCH_VERIFY_H
 
-#include "cli/bench/bench.h"
+#include "bench/bench.h"
 
 /* One read: @length bytes of @block_size blocks that belong to @offset, in which @run may have left
  * the generations @low to @high; @low 0: or what was there before. */

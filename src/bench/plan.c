@@ -1,7 +1,7 @@
 /* plan.c - the plan of a job: which I/O is next, and where. */
-#include "cli/bench/plan.h"
+#include "bench/plan.h"
 
-#include "cli/bench/random.h"
+#include "bench/random.h"
 
 enum { PROBES = 64 }; /* chunks to try for one that is not in flight */
 

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "cli/bench/job.h"
+#include "bench/job.h"
 
 #define MS          UINT64_C(1000000)
 #define POLL_MAX_NS (100 * MS) /* to see that the user wants to stop */

@@ -1,13 +1,13 @@
 /* verify.c - classify what a read returned: fine, lost, torn, corrupt, misplaced, foreign or
  * empty. */
-#include "cli/bench/verify.h"
+#include "bench/verify.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/bench/stamp.h"
+#include "bench/stamp.h"
 
 enum { CANDIDATES = 16 }; /* generations that a damaged block is compared with */
 

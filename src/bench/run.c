@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "cli/bench/job.h"
-#include "cli/bench/path_loss.h"
-#include "cli/bench/random.h"
-#include "cli/bench/verify.h"
+#include "bench/job.h"
+#include "bench/path_loss.h"
+#include "bench/random.h"
+#include "bench/verify.h"
 
 #define HEAD_START UINT64_C(10000000) /* ns, for the threads to come up */
 

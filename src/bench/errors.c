@@ -1,5 +1,5 @@
 /* errors.c - errors of a run: failed I/Os by kind, and wrong blocks. */
-#include "cli/bench/verify.h"
+#include "bench/verify.h"
 
 #include <string.h>
 

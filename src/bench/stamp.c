@@ -1,12 +1,12 @@
 /* stamp.c - the stamp: header and generated body in every block that --verify writes. */
-#include "cli/bench/stamp.h"
+#include "bench/stamp.h"
 
 #include <endian.h>
 #include <isa-l/crc.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/bench/random.h"
+#include "bench/random.h"
 
 #define MAGIC UINT64_C(0x6b636f6c42746657) /* "WftBlock" */
 

@@ -1,5 +1,5 @@
 /* svg.c - the few strokes that a plot needs: text, lines, axes. */
-#include "cli/bench/plot.h"
+#include "bench/plot.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * returned. If result->left is not 0 then, the library still has I/Os in memory of the run: the
  * process ends without closing anything. @config and @observer stay in place as long as the result,
  * which the caller frees. */
-#ifndef WEFT_CLI_BENCH_BENCH_H
-#define WEFT_CLI_BENCH_BENCH_H
+#ifndef WEFT_BENCH_H
+#define WEFT_BENCH_H
 
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,12 +1,12 @@
 /* plan.h - the plan of a job: which I/O is next, read or write, and where in the job's part of the
  * region. */
-#ifndef WEFT_CLI_BENCH_PLAN_H
-#define WEFT_CLI_BENCH_PLAN_H
+#ifndef WEFT_BENCH_PLAN_H
+#define WEFT_BENCH_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/bench/ledger.h"
+#include "bench/ledger.h"
 
 struct bench_plan {
 	bool random;

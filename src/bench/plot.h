@@ -1,11 +1,11 @@
 /* plot.h - the panels of the plot, and the few strokes that they need: text, lines, axes. */
-#ifndef WEFT_CLI_BENCH_PLOT_H
-#define WEFT_CLI_BENCH_PLOT_H
+#ifndef WEFT_BENCH_PLOT_H
+#define WEFT_BENCH_PLOT_H
 
 #include <stdio.h>
 
 #include "base/units.h"
-#include "cli/bench/bench.h"
+#include "bench/bench.h"
 
 /* Readable for the colour-blind, and on paper (Okabe and Ito's palette). */
 #define SVG_READ  "#0072B2"

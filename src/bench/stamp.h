@@ -5,8 +5,8 @@
  *
  * The sum covers the whole block. Run, offset and generation determine every byte, so a wrong block
  * can be compared with those that could have been there. */
-#ifndef WEFT_CLI_BENCH_STAMP_H
-#define WEFT_CLI_BENCH_STAMP_H
+#ifndef WEFT_BENCH_STAMP_H
+#define WEFT_BENCH_STAMP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* ledger.c - the ledger: which generations a read may find in every chunk. */
-#include "cli/bench/ledger.h"
+#include "bench/ledger.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  *   latency by percentile     (reads, writes)
  *   throughput over time      (IOPS left, MiB/s right)
  *   p99 over time */
-#include "cli/bench/plot.h"
+#include "bench/plot.h"
 
 #include "base/cleanup.h"
 #include "base/draft.h"
