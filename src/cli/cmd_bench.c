@@ -68,56 +68,6 @@ static const char usage[] =
 	"  weft bench nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default --time 5\n"
 	"  weft bench 'nvme+tcp://192.0.2.1/NQN?nsid=2' --rw randrw --write-ok --verify\n";
 
-enum {
-	OPT_RW = 256,
-	OPT_MIX,
-	OPT_WRITE_OK,
-	OPT_BS,
-	OPT_DEPTH,
-	OPT_JOBS,
-	OPT_QUEUES,
-	OPT_CPUS,
-	OPT_TIME,
-	OPT_WARMUP,
-	OPT_RATE,
-	OPT_OFFSET,
-	OPT_SIZE,
-	OPT_FLUSH,
-	OPT_VERIFY,
-	OPT_STRICT,
-	OPT_SEED,
-	OPT_INTERVAL,
-	OPT_PLOT,
-	OPT_JSON
-};
-
-static const struct option options[] = {
-	{ "rw", required_argument, NULL, OPT_RW },
-	{ "mix", required_argument, NULL, OPT_MIX },
-	{ "write-ok", no_argument, NULL, OPT_WRITE_OK },
-	{ "bs", required_argument, NULL, OPT_BS },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "jobs", required_argument, NULL, OPT_JOBS },
-	{ "queues", required_argument, NULL, OPT_QUEUES },
-	{ "cpus", required_argument, NULL, OPT_CPUS },
-	{ "time", required_argument, NULL, OPT_TIME },
-	{ "warmup", required_argument, NULL, OPT_WARMUP },
-	{ "rate", required_argument, NULL, OPT_RATE },
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "flush-every", required_argument, NULL, OPT_FLUSH },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "plot", required_argument, NULL, OPT_PLOT },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 static const struct mode {
 	const char *name;
 	bool random, mixed;
@@ -147,169 +97,165 @@ struct bench_command {
 	uint64_t mix;                /* UINT64_MAX: not given */
 	bool seed_given, flush_given, write_ok, json;
 	const char *plot;
-	struct weft_err err; /* what is wrong with an option */
 };
 
-static int parse_count_option(struct bench_command *p, const char *name, uint64_t min, uint64_t max,
-			      uint64_t *value)
+static int take_count(const char *command, const struct weft_cli_option *option, const char *value,
+		      void *to)
 {
-	if (!weft_count_parse(optarg, value) && *value >= min && *value <= max)
-		return 0;
-	return weft_fail(&p->err, -EINVAL,
-			 "--%s: expected a number from %" PRIu64 " to %" PRIu64 ", got \"%s\"",
-			 name, min, max, optarg);
+	uint64_t *count = to;
+
+	if (!weft_count_parse(value, count) && *count >= option->min && *count <= option->max)
+		return 1;
+	weft_cli_usage_error(command,
+			     "--%s: expected a number from %" PRIu64 " to %" PRIu64 ", got \"%s\"",
+			     option->name, option->min, option->max, value);
+	return -1;
 }
 
-static int parse_number_option(struct bench_command *p, const char *name, unsigned min,
-			       unsigned max, unsigned *value)
+static int take_number(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
 {
 	uint64_t wide;
-	int rc = parse_count_option(p, name, min, max, &wide);
 
-	if (!rc)
-		*value = (unsigned)wide;
-	return rc;
+	if (take_count(command, option, value, &wide) < 0)
+		return -1;
+	*(unsigned *)to = (unsigned)wide;
+	return 1;
 }
 
-static int parse_size_option(struct bench_command *p, const char *name, uint64_t min, uint64_t max,
-			     uint64_t *value)
+static int take_size(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
 {
+	bool bounded = option->max < INT64_MAX;
 	struct weft_err doubt = { "" };
 	char least[32], most[32];
+	uint64_t *bytes = to;
 
-	if (!weft_size_parse(optarg, value) && *value >= min && *value <= max)
-		return 0;
-	if (weft_size_doubt(optarg, &doubt))
-		return weft_fail(&p->err, -EINVAL, "--%s: %s", name, doubt.text);
-	weft_size_format(min, least, sizeof(least));
-	weft_size_format(max, most, sizeof(most));
-	return weft_fail(&p->err, -EINVAL,
-			 "--%s: expected a size from %s%s%s, such as 4K, 1M or 2G, got \"%s\"",
-			 name, least, max < INT64_MAX ? " to " : " on", max < INT64_MAX ? most : "",
-			 optarg);
+	if (!weft_size_parse(value, bytes) && *bytes >= option->min && *bytes <= option->max)
+		return 1;
+	weft_size_format(option->min, least, sizeof(least));
+	weft_size_format(option->max, most, sizeof(most));
+	if (weft_size_doubt(value, &doubt))
+		weft_cli_usage_error(command, "--%s: %s", option->name, doubt.text);
+	else
+		weft_cli_usage_error(command,
+				     "--%s: expected a size from %s%s%s, such as 4K, 1M or 2G, got "
+				     "\"%s\"",
+				     option->name, least, bounded ? " to " : " on",
+				     bounded ? most : "", value);
+	return -1;
 }
 
-static int parse_time_option(struct bench_command *p, const char *name, uint64_t min, uint64_t *ns)
+static int take_time(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
 {
-	if (!weft_ns_parse(optarg, ns) && *ns >= min && *ns <= 1000 * 3600 * SECOND)
-		return 0;
-	return weft_fail(&p->err, -EINVAL,
-			 "--%s: expected a time from %s to 1000h, such as 10 (seconds), 500ms or "
-			 "2m, got \"%s\"",
-			 name, min ? "1ms" : "0", optarg);
+	uint64_t *ns = to;
+
+	if (!weft_ns_parse(value, ns) && *ns >= option->min && *ns <= 1000 * 3600 * SECOND)
+		return 1;
+	weft_cli_usage_error(command,
+			     "--%s: expected a time from %s to 1000h, such as 10 (seconds), 500ms "
+			     "or 2m, got \"%s\"",
+			     option->name, option->min ? "1ms" : "0", value);
+	return -1;
 }
 
-static int take_mode(struct bench_command *p)
+static int take_mode(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
 {
-	const struct mode *mode = find_mode(optarg);
+	const struct mode *mode = find_mode(value);
 
-	if (!mode)
-		return weft_fail(&p->err, -EINVAL,
-				 "--rw: expected read, write, rw, randread, randwrite or randrw, "
-				 "got \"%s\"",
-				 optarg);
-	p->config.rw = mode->name;
-	return 0;
+	if (mode) {
+		*(const char **)to = mode->name;
+		return 1;
+	}
+	weft_cli_usage_error(command,
+			     "--rw: expected read, write, rw, randread, randwrite or randrw, got "
+			     "\"%s\"",
+			     value);
+	return -1;
 }
 
-static int take_cpus(struct bench_command *p)
+static int take_cpus(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
 {
+	struct bench_config *config = to;
 	struct weft_err why = { "" };
-	int rc = weft_cpus_parse_usable(optarg, &p->config.cpus, &why);
 
-	if (rc < 0)
-		return weft_fail(&p->err, rc, "--cpus: %s", why.text);
-	sched_getaffinity(0, sizeof(p->config.home_cpus), &p->config.home_cpus);
-	return 0;
-}
-
-static int take_plot(struct bench_command *p)
-{
-	const char *end = strrchr(optarg, '.');
-
-	if (!end || end == optarg || end[-1] == '/' || strcasecmp(end, ".svg"))
-		return weft_fail(&p->err, -EINVAL,
-				 "--plot draws SVG: it takes the name of a file that ends in .svg, "
-				 "not \"%s\"",
-				 optarg);
-	p->plot = optarg;
-	return 0;
-}
-
-/* -EALREADY: wrong, and that is said. */
-static int take_host(struct bench_command *p, int option)
-{
-	int taken = option == OPT_NS ? weft_host_ns_option(p->name, optarg, &p->nsid) :
-				       weft_host_option(&p->connect, p->name, option, optarg);
-
-	return taken > 0 ? 0 : taken < 0 ? -EALREADY : -ENOENT;
-}
-
-static int take_load(struct bench_command *p, int option)
-{
-	struct bench_config *c = &p->config;
-
-	switch (option) {
-	case OPT_RW:
-		return take_mode(p);
-	case OPT_MIX:
-		return parse_count_option(p, "mix", 0, 100, &p->mix);
-	case OPT_BS:
-		return parse_size_option(p, "bs", 512, BS_MAX, &c->bs);
-	case OPT_DEPTH:
-		return parse_number_option(p, "depth", 1, DEPTH_MAX, &c->depth);
-	case OPT_JOBS:
-		return parse_number_option(p, "jobs", 1, JOBS_MAX, &c->jobs);
-	case OPT_QUEUES:
-		return parse_number_option(p, "queues", 1, QUEUES_MAX, &c->queues);
-	case OPT_CPUS:
-		return take_cpus(p);
-	case OPT_RATE:
-		return parse_count_option(p, "rate", 1, UINT64_C(1000000000), &c->rate);
-	case OPT_OFFSET:
-		return parse_size_option(p, "offset", 0, INT64_MAX, &c->offset);
-	case OPT_SIZE:
-		return parse_size_option(p, "size", 512, INT64_MAX, &c->size);
-	case OPT_FLUSH:
-		p->flush_given = true;
-		return parse_number_option(p, "flush-every", 0, 1000000000, &c->flush_every);
-	default:
-		return take_host(p, option);
+	if (weft_cpus_parse_usable(value, &config->cpus, &why) < 0) {
+		weft_cli_usage_error(command, "--cpus: %s", why.text);
+		return -1;
 	}
+	sched_getaffinity(0, sizeof(config->home_cpus), &config->home_cpus);
+	return 1;
 }
 
-static int take_option(struct bench_command *p, int option)
+static int take_plot(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
 {
-	struct bench_config *c = &p->config;
+	const char *end = strrchr(value, '.');
 
-	switch (option) {
-	case OPT_TIME:
-		return parse_time_option(p, "time", SECOND / 1000, &c->time_ns);
-	case OPT_WARMUP:
-		return parse_time_option(p, "warmup", 0, &c->warmup_ns);
-	case OPT_INTERVAL:
-		return parse_time_option(p, "interval", SECOND / 1000, &c->interval_ns);
-	case OPT_SEED:
-		p->seed_given = true;
-		return parse_count_option(p, "seed", 0, UINT64_C(1000000000000000), &c->seed);
-	case OPT_WRITE_OK:
-		p->write_ok = true;
-		return 0;
-	case OPT_VERIFY:
-		c->verify = true;
-		return 0;
-	case OPT_STRICT:
-		c->strict = true;
-		return 0;
-	case OPT_JSON:
-		p->json = true;
-		return 0;
-	case OPT_PLOT:
-		return take_plot(p);
-	default:
-		return take_load(p, option);
-	}
+	if (end && end != value && end[-1] != '/' && !strcasecmp(end, ".svg"))
+		return weft_cli_take_text(command, option, value, to);
+	weft_cli_usage_error(command,
+			     "--plot draws SVG: it takes the name of a file that ends in .svg, not "
+			     "\"%s\"",
+			     value);
+	return -1;
 }
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_OWN("rw", take_mode,
+		     .to = WEFT_CLI_AT(struct bench_command, config.rw, const char *)),
+	WEFT_CLI_OWN("mix", take_count, .to = WEFT_CLI_AT(struct bench_command, mix, uint64_t),
+		     .max = 100),
+	WEFT_CLI_FLAG("write-ok", 0, struct bench_command, write_ok),
+	WEFT_CLI_OWN("bs", take_size, .to = WEFT_CLI_AT(struct bench_command, config.bs, uint64_t),
+		     .min = 512, .max = BS_MAX),
+	WEFT_CLI_OWN("depth", take_number,
+		     .to = WEFT_CLI_AT(struct bench_command, config.depth, unsigned), .min = 1,
+		     .max = DEPTH_MAX),
+	WEFT_CLI_OWN("jobs", take_number,
+		     .to = WEFT_CLI_AT(struct bench_command, config.jobs, unsigned), .min = 1,
+		     .max = JOBS_MAX),
+	WEFT_CLI_OWN("queues", take_number,
+		     .to = WEFT_CLI_AT(struct bench_command, config.queues, unsigned), .min = 1,
+		     .max = QUEUES_MAX),
+	WEFT_CLI_OWN("cpus", take_cpus,
+		     .to = WEFT_CLI_AT(struct bench_command, config, struct bench_config)),
+	WEFT_CLI_OWN("time", take_time,
+		     .to = WEFT_CLI_AT(struct bench_command, config.time_ns, uint64_t),
+		     .min = SECOND / 1000),
+	WEFT_CLI_OWN("warmup", take_time,
+		     .to = WEFT_CLI_AT(struct bench_command, config.warmup_ns, uint64_t)),
+	WEFT_CLI_OWN("rate", take_count,
+		     .to = WEFT_CLI_AT(struct bench_command, config.rate, uint64_t), .min = 1,
+		     .max = UINT64_C(1000000000)),
+	WEFT_CLI_OWN("offset", take_size,
+		     .to = WEFT_CLI_AT(struct bench_command, config.offset, uint64_t),
+		     .max = INT64_MAX),
+	WEFT_CLI_OWN("size", take_size,
+		     .to = WEFT_CLI_AT(struct bench_command, config.size, uint64_t), .min = 512,
+		     .max = INT64_MAX),
+	WEFT_CLI_OWN("flush-every", take_number,
+		     .to = WEFT_CLI_AT(struct bench_command, config.flush_every, unsigned),
+		     .max = 1000000000, WEFT_CLI_GIVEN(struct bench_command, flush_given)),
+	WEFT_CLI_FLAG("verify", 0, struct bench_command, config.verify),
+	WEFT_CLI_FLAG("strict", 0, struct bench_command, config.strict),
+	WEFT_CLI_OWN("seed", take_count,
+		     .to = WEFT_CLI_AT(struct bench_command, config.seed, uint64_t),
+		     .max = UINT64_C(1000000000000000),
+		     WEFT_CLI_GIVEN(struct bench_command, seed_given)),
+	WEFT_CLI_OWN("interval", take_time,
+		     .to = WEFT_CLI_AT(struct bench_command, config.interval_ns, uint64_t),
+		     .min = SECOND / 1000),
+	WEFT_CLI_OWN("plot", take_plot,
+		     .to = WEFT_CLI_AT(struct bench_command, plot, const char *)),
+	WEFT_CLI_FLAG("json", 0, struct bench_command, json),
+	WEFT_NS_OPTION(struct bench_command, nsid),
+	WEFT_HOST_OPTIONS(struct bench_command, connect),
+	{},
+};
 
 static void set_defaults(struct bench_command *p, const char *name)
 {
@@ -399,29 +345,21 @@ static int check_uri(struct bench_command *p)
 /* WEFT_CLI_GO_ON, or the exit status. */
 static int parse_options(int argc, char **argv, struct bench_command *p)
 {
-	int option, rc;
+	struct weft_err err = {};
+	int code;
 
 	set_defaults(p, argv[0]);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		rc = take_option(p, option);
-		if (rc == -EALREADY)
-			return EXIT_USAGE;
-		if (rc == -ENOENT)
-			return weft_cli_wrong_option(argv, option, options);
-		if (rc < 0)
-			return weft_cli_usage_error(argv[0], "%s", p->err.text);
-	}
-	rc = take_uri(argc, argv, &p->config);
-	if (rc != EXIT_OK)
-		return rc;
+	code = weft_cli_options(argc, argv, options, usage, p);
+	if (code != WEFT_CLI_GO_ON)
+		return code;
+	code = take_uri(argc, argv, &p->config);
+	if (code != EXIT_OK)
+		return code;
 	resolve_defaults(p);
-	if (refuse_combination(p, &p->err) < 0)
-		return weft_cli_usage_error(argv[0], "%s", p->err.text);
-	rc = check_uri(p);
-	return rc == EXIT_OK ? WEFT_CLI_GO_ON : rc;
+	if (refuse_combination(p, &err) < 0)
+		return weft_cli_usage_error(argv[0], "%s", err.text);
+	code = check_uri(p);
+	return code == EXIT_OK ? WEFT_CLI_GO_ON : code;
 }
 
 /* --- Ctrl-C ----------------------------------------------------------------------------------- */

@@ -34,20 +34,6 @@ static const char usage[] =
 	"Numbers may end in K, M, G or T.\n" WEFT_URI_USAGE "\n"
 	"  weft compare -i disk.img nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default\n";
 
-enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_JSON };
-
-static const struct option options[] = {
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "length", required_argument, NULL, OPT_LENGTH },
-	{ "input", required_argument, NULL, 'i' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 #define PIECE (1u << 20)
 
 struct flags {
@@ -56,6 +42,17 @@ struct flags {
 	uint32_t nsid;
 	uint64_t offset, length; /* WEFT_CLI_ALL: what the input has */
 	bool json, quiet;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_SIZE("offset", struct flags, offset),
+	WEFT_CLI_SIZE("length", struct flags, length),
+	WEFT_CLI_TEXT("input", 'i', struct flags, input),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_CLI_FLAG("quiet", 'q', struct flags, quiet),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
 };
 
 struct compare {
@@ -211,29 +208,6 @@ static int report_result(const struct compare *c)
 	return EXIT_FAILED;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_OFFSET:
-		return weft_cli_size(flags->command, "offset", optarg, &flags->offset);
-	case OPT_LENGTH:
-		return weft_cli_size(flags->command, "length", optarg, &flags->length);
-	case 'i':
-		flags->input = optarg;
-		return 1;
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	case 'q':
-		return weft_cli_set(&flags->quiet);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
-
 static int run_compare(const struct flags *flags)
 {
 	struct weft_remote remote = { .ctrl = NULL };
@@ -257,7 +231,7 @@ int weft_cmd_compare(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":hi:q", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)

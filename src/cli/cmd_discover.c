@@ -27,21 +27,18 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft discover nvme+tcp://127.0.0.1:4420\n";
 
-enum { OPT_NO_REFERRALS = 256, OPT_WATCH, OPT_JSON };
-
-static const struct option options[] = {
-	{ "no-referrals", no_argument, NULL, OPT_NO_REFERRALS },
-	{ "watch", no_argument, NULL, OPT_WATCH },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 struct flags {
 	const char *command, *uri;
 	struct weft_options connect;
 	bool no_referrals, watch, json;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("no-referrals", 0, struct flags, no_referrals),
+	WEFT_CLI_FLAG("watch", 0, struct flags, watch),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
 };
 
 /* --- printing --------------------------------------------------------------------------------- */
@@ -228,22 +225,6 @@ static int discover_all(const struct flags *flags, struct weft_err *err)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_NO_REFERRALS:
-		return weft_cli_set(&flags->no_referrals);
-	case OPT_WATCH:
-		return weft_cli_set(&flags->watch);
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
-
 int weft_cmd_discover(int argc, char **argv)
 {
 	struct flags flags = { .command = argv[0] };
@@ -251,7 +232,7 @@ int weft_cmd_discover(int argc, char **argv)
 	int status, rc;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420") != EXIT_OK)

@@ -39,22 +39,7 @@ static const char usage[] =
 	"Most features are those of this one connection, and end with it.\n" WEFT_URI_USAGE "\n"
 	"  weft feature get volatile-wc nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default\n";
 
-enum { OPT_SELECT = 256, OPT_CDW11, OPT_DATA_LEN, OPT_SAVE, OPT_JSON };
 enum { DATA_MAX = 4096, SAVE = 1u << 31, SELECT_SHIFT = 8 };
-
-static const struct option options[] = {
-	{ "select", required_argument, NULL, OPT_SELECT },
-	{ "cdw11", required_argument, NULL, OPT_CDW11 },
-	{ "data-len", required_argument, NULL, OPT_DATA_LEN },
-	{ "raw-binary", no_argument, NULL, 'b' },
-	{ "save", no_argument, NULL, OPT_SAVE },
-	{ "input", required_argument, NULL, 'i' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
 
 static const char *const selects[] = { "current", "default", "saved", "supported", NULL };
 enum { SELECT_CURRENT, SELECT_SUPPORTED = 3 };
@@ -259,50 +244,36 @@ static void print_answer(const struct flags *flags, const struct answer *answer)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static int take_select(struct flags *flags)
+static int take_select(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
 {
-	flags->has_select = true;
 	for (unsigned i = 0; selects[i]; i++) {
-		if (!strcmp(optarg, selects[i])) {
-			flags->select = i;
+		if (!strcmp(value, selects[i])) {
+			*(unsigned *)to = i;
 			return 1;
 		}
 	}
-	weft_cli_usage_error(flags->command,
+	weft_cli_usage_error(command,
 			     "--select: expected current, default, saved or supported, got \"%s\"",
-			     optarg);
+			     value);
 	return -1;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_SELECT:
-		return take_select(flags);
-	case OPT_CDW11:
-		flags->has_cdw11 = true;
-		return weft_cli_number(flags->command, "cdw11", optarg, UINT32_MAX, &flags->cdw11);
-	case OPT_DATA_LEN:
-		flags->has_data_len = true;
-		return weft_cli_number(flags->command, "data-len", optarg, DATA_MAX,
-				       &flags->data_len);
-	case 'b':
-		return weft_cli_set(&flags->binary);
-	case OPT_SAVE:
-		return weft_cli_set(&flags->save);
-	case 'i':
-		flags->input = optarg;
-		return 1;
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_OWN("select", take_select, WEFT_CLI_GIVEN(struct flags, has_select),
+		     .to = WEFT_CLI_AT(struct flags, select, unsigned)),
+	WEFT_CLI_NUMBER("cdw11", 0, struct flags, cdw11, UINT32_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_cdw11)),
+	WEFT_CLI_NUMBER("data-len", 0, struct flags, data_len, DATA_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_data_len)),
+	WEFT_CLI_FLAG("raw-binary", 'b', struct flags, binary),
+	WEFT_CLI_FLAG("save", 0, struct flags, save),
+	WEFT_CLI_TEXT("input", 'i', struct flags, input),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
+};
 
 static int take_name(struct flags *flags, const char *name)
 {
@@ -427,7 +398,7 @@ int weft_cmd_feature(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":hbi:", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	status = take_words(&flags, argv + optind, argc - optind);
