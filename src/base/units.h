@@ -32,7 +32,7 @@ struct weft_text weft_count_text(double count);     /* 812, 41.2k, 1.23M */
 struct weft_text weft_grouped_text(uint64_t count); /* 1,234,567 */
 struct weft_text weft_digits_text(double value);    /* 0.12, 1.23, 12.3, 123 */
 
-/* --- of round values, as short as they are exact: the labels of an axis ------------------------ */
+/* --- of round values, as short as they are exact: the labels of an axis ----------------------- */
 
 struct weft_text weft_time_label(double ns);       /* 50 µs, 1 ms */
 struct weft_text weft_time_label_ascii(double ns); /* 50 us */
@@ -41,7 +41,7 @@ struct weft_text weft_count_label(double count);   /* 20k, 1.5M */
 /* @text, right in @width columns. */
 void weft_print_right(FILE *to, const char *text, int width);
 
-/* --- as people write them: 0, or -EINVAL -------------------------------------------------------- */
+/* --- as people write them: 0, or -EINVAL ------------------------------------------------------ */
 
 /* 10s, 500ms, 2m; a number alone is seconds. A day at most. */
 int weft_ms_parse(const char *text, uint32_t *ms);

@@ -50,7 +50,7 @@ static inline bool bench_writes(const struct bench_config *config)
 	return config->read_pct < 100;
 }
 
-/* --- what was wrong ---------------------------------------------------------------------------
+/* --- what was wrong ------------------------------------------------------------------------------
  *
  * Everything is counted; of each kind of failure the first is kept as a sentence, of the blocks the
  * first few. */
@@ -120,7 +120,7 @@ struct bench_losses {
 
 const char *bench_loss_address(const struct bench_loss *loss); /* HOST:PORT */
 
-/* --- the time series: what all jobs did in every step ------------------------------------------ */
+/* --- the time series: what all jobs did in every step ----------------------------------------- */
 
 enum bench_op { BENCH_READ, BENCH_WRITE, BENCH_FLUSH, BENCH_OPS };
 

@@ -153,7 +153,7 @@ static void run_load_phase(struct bench_job *job)
 	}
 }
 
-/* --- read back: the last phase of --verify reads all that was written --------------------------- */
+/* --- read back: the last phase of --verify reads all that was written ------------------------- */
 
 static void read_back_next(struct bench_job *job)
 {

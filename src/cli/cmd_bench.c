@@ -17,7 +17,6 @@
 #include "base/units.h"
 #include "cli/bench/report.h"
 #include "cli/cli.h"
-#include "cli/counters.h"
 #include "cli/host_options.h"
 #include "cli/print.h"
 
@@ -368,7 +367,7 @@ static int parse_options(int argc, char **argv, struct bench_command *p)
  * program. */
 static atomic_int stop;
 
-static void on_signal(int sig)
+static void on_stop_signal(int sig)
 {
 	static weft_echo last;
 
@@ -378,7 +377,7 @@ static void on_signal(int sig)
 
 static void catch_signals(void *arg)
 {
-	struct sigaction action = { .sa_handler = on_signal };
+	struct sigaction action = { .sa_handler = on_stop_signal };
 
 	(void)arg;
 	sigaction(SIGINT, &action, NULL);

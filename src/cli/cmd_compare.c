@@ -15,7 +15,6 @@
 #include "cli/input.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/range.h"
 
 static const char usage[] =
 	"usage: weft compare [OPTION]... URI\n"
@@ -129,7 +128,7 @@ static int compare_piece(struct compare *c, size_t length, struct weft_err *err)
 	return 0;
 }
 
-static int check_end(const struct compare *c, size_t got, bool ended, struct weft_err *err)
+static int check_input_end(const struct compare *c, size_t got, bool ended, struct weft_err *err)
 {
 	const struct weft_ns_info *info = &c->remote->ns_info;
 	uint64_t total = c->done + got, rest = total % info->block_size;
@@ -157,7 +156,7 @@ static int compare_all(struct compare *c, struct weft_err *err)
 		size_t want = length - c->done < PIECE ? (size_t)(length - c->done) : PIECE;
 		ssize_t got = weft_input_fill(&c->input, c->buf, want, err);
 
-		rc = got < 0 ? (int)got : check_end(c, (size_t)got, (size_t)got < want, err);
+		rc = got < 0 ? (int)got : check_input_end(c, (size_t)got, (size_t)got < want, err);
 		if (rc == 0 && got)
 			rc = compare_piece(c, (size_t)got, err);
 		weft_progress_show(&progress, c->done);

@@ -50,7 +50,7 @@ static const char *type_text(uint8_t subtype)
 	return types[subtype < 4 ? subtype : 0];
 }
 
-static json_t *entry_json(const struct weft_discovered *e)
+static json_t *discovered_json(const struct weft_discovered *e)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s}", "type",
 			 type_text(e->subtype), "subnqn", e->subnqn, "transport", e->transport,
@@ -58,7 +58,7 @@ static json_t *entry_json(const struct weft_discovered *e)
 			 e->portid, "cntlid", e->cntlid, "secure", e->secure, "from", e->from);
 }
 
-static void print_json(const struct weft_discovery *log, bool compact)
+static void print_discovery_json(const struct weft_discovery *log, bool compact)
 {
 	json_auto_t *all = json_pack("{s:I, s:[], s:i, s:s, s:i, s:s}", "generation",
 				     (json_int_t)log->generation, "entries", "unreachable",
@@ -67,7 +67,7 @@ static void print_json(const struct weft_discovery *log, bool compact)
 
 	for (unsigned i = 0; i < log->count; i++)
 		json_array_append_new(json_object_get(all, "entries"),
-				      entry_json(&log->entries[i]));
+				      discovered_json(&log->entries[i]));
 	weft_print_json(all, compact);
 }
 
@@ -90,14 +90,6 @@ static int address_width(const struct weft_discovery *log)
 	return width;
 }
 
-static void print_nothing(const struct flags *flags)
-{
-	char nqn[224];
-
-	weft_host_nqn(flags->uri, &flags->connect, nqn);
-	printf("the log is empty: nothing is exported to this host; this host is %s\n", nqn);
-}
-
 static void print_table(const struct weft_discovery *log)
 {
 	int width = address_width(log);
@@ -117,9 +109,10 @@ static void print_table(const struct weft_discovery *log)
 static void print_log(const struct flags *flags, const struct weft_discovery *log)
 {
 	if (flags->json)
-		print_json(log, flags->watch);
+		print_discovery_json(log, flags->watch);
 	else if (!log->count)
-		print_nothing(flags);
+		weft_host_print_nothing("the log is empty: nothing is exported to this host",
+					flags->uri, &flags->connect);
 	else
 		print_table(log);
 	weft_cli_flush();

@@ -13,7 +13,6 @@
 #include "cli/input.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/invalid_field.h"
 #include "proto/nvme.h"
 
 static const char usage[] =
@@ -190,7 +189,7 @@ static uint64_t timestamp_of(const struct answer *answer)
 	return le64_to_cpu(value);
 }
 
-static void print_json(const struct flags *flags, const struct answer *answer)
+static void print_feature_json(const struct flags *flags, const struct answer *answer)
 {
 	uint32_t value = shown_value(flags, answer);
 	json_auto_t *json = json_pack("{s:I, s:s, s:I, s:o}", "fid", (json_int_t)flags->fid, "name",
@@ -219,7 +218,7 @@ static void print_data(const struct flags *flags, const struct answer *answer)
 	weft_hexdump_end(&dump);
 }
 
-static void print_text(const struct flags *flags, const struct answer *answer)
+static void print_feature_text(const struct flags *flags, const struct answer *answer)
 {
 	uint32_t value = shown_value(flags, answer);
 	const char *how = flags->set ? (flags->save ? "set and saved" : "set") :
@@ -237,9 +236,9 @@ static void print_answer(const struct flags *flags, const struct answer *answer)
 	if (flags->binary)
 		fwrite(answer->data, 1, answer->length, stdout);
 	else if (flags->json)
-		print_json(flags, answer);
+		print_feature_json(flags, answer);
 	else
-		print_text(flags, answer);
+		print_feature_text(flags, answer);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -350,7 +349,7 @@ static int check_get(const struct flags *flags)
 	return EXIT_OK;
 }
 
-static int check_flags(const struct flags *flags)
+static int check_feature_options(const struct flags *flags)
 {
 	int status = flags->set ? check_set(flags) : check_get(flags);
 
@@ -406,6 +405,6 @@ int weft_cmd_feature(int argc, char **argv)
 		return status;
 	if (flags.feature && !flags.has_cdw11)
 		flags.cdw11 = flags.feature->cdw11;
-	status = check_flags(&flags);
+	status = check_feature_options(&flags);
 	return status == EXIT_OK ? run_feature(&flags) : status;
 }

@@ -152,7 +152,7 @@ static json_t *nsids_json(const struct pages *pages)
 	return list;
 }
 
-static void print_json(const struct pages *pages)
+static void print_id_json(const struct pages *pages)
 {
 	json_auto_t *all = json_pack("{s:s, s:o, s:o, s:o}", "uri", pages->address, "path",
 				     weft_id_path_json(&pages->path), "controller",
@@ -202,7 +202,7 @@ static void print_others(const struct pages *pages)
 	printf("%s (--ns N shows one)\n", pages->count > 64 ? " …" : "");
 }
 
-static void print_text(const struct pages *pages)
+static void print_id_text(const struct pages *pages)
 {
 	printf("path\n");
 	weft_id_path_print(&pages->path);
@@ -241,9 +241,9 @@ static int run_id(const struct flags *flags)
 	if (flags->hex)
 		print_hex(&pages);
 	else if (flags->json)
-		print_json(&pages);
+		print_id_json(&pages);
 	else
-		print_text(&pages);
+		print_id_text(&pages);
 	json_decref(pages.ana);
 	return EXIT_OK;
 }

@@ -200,7 +200,7 @@ static int take_name(struct flags *flags, const char *name)
 	return weft_cli_unknown(flags->command, "log page", name, names);
 }
 
-static int check_flags(const struct flags *flags)
+static int check_log_options(const struct flags *flags)
 {
 	const struct log_page *page = flags->page;
 
@@ -259,6 +259,6 @@ int weft_cmd_log(int argc, char **argv)
 	if (status == EXIT_OK && flags.json && !flags.page)
 		flags.page = weft_log_page_numbered((uint8_t)flags.lid);
 	if (status == EXIT_OK)
-		status = check_flags(&flags);
+		status = check_log_options(&flags);
 	return status == EXIT_OK ? run_log(&flags) : status;
 }

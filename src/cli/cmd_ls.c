@@ -281,14 +281,6 @@ static int list_target(struct ls *ls, const char *command, struct weft_err *err)
 /* --- the command ------------------------------------------------------------------------------ */
 
 /* A target shows a host that is not on its lists the same as one without subsystems. */
-static void print_nothing(const struct ls *ls)
-{
-	char nqn[224];
-
-	weft_host_nqn(ls->uri, &ls->connect, nqn);
-	printf("no subsystem is exported to this host; this host is %s\n", nqn);
-}
-
 static int print_result(struct ls *ls, const char *command)
 {
 	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
@@ -296,7 +288,8 @@ static int print_result(struct ls *ls, const char *command)
 	if (ls->json)
 		weft_print_json(all, false);
 	else if (!json_array_size(ls->subsystems))
-		print_nothing(ls);
+		weft_host_print_nothing("no subsystem is exported to this host", ls->uri,
+					&ls->connect);
 	else
 		weft_ls_print_tree(ls->subsystems);
 	if (!ls->failed)

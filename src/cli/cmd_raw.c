@@ -10,7 +10,6 @@
 #include "cli/hexdump.h"
 #include "cli/host_options.h"
 #include "cli/input.h"
-#include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
 
@@ -161,7 +160,7 @@ static bool has_answer(const struct flags *flags, const struct exchange *x)
 	return !x->status && x->length && direction(flags) == NVME_DIR_TO_HOST;
 }
 
-static void print_json(const struct flags *flags, const struct exchange *x)
+static void print_raw_json(const struct flags *flags, const struct exchange *x)
 {
 	json_auto_t *json = json_pack("{s:i, s:s, s:i, s:s, s:b, s:I, s:I}", "opcode",
 				      (int)flags->opcode, "name", opcode_name(flags), "status",
@@ -183,7 +182,7 @@ static void print_data(const struct exchange *x)
 	weft_hexdump_end(&dump);
 }
 
-static void print_text(const struct flags *flags, const struct exchange *x)
+static void print_raw_text(const struct flags *flags, const struct exchange *x)
 {
 	printf("%s (0x%02x): success, dword 0 is 0x%08" PRIx32 "\n", opcode_name(flags),
 	       (unsigned)flags->opcode, (uint32_t)x->result);
@@ -204,9 +203,9 @@ static int tell_refusal(const struct flags *flags, const struct exchange *x)
 static int report_result(const struct flags *flags, const struct exchange *x)
 {
 	if (flags->json)
-		print_json(flags, x);
+		print_raw_json(flags, x);
 	else if (!x->status && !flags->binary)
-		print_text(flags, x);
+		print_raw_text(flags, x);
 	else if (has_answer(flags, x))
 		fwrite(x->data, 1, x->length, stdout);
 	return x->status ? tell_refusal(flags, x) : EXIT_OK;
@@ -276,7 +275,7 @@ static int check_direction(const struct flags *flags)
 	return EXIT_OK;
 }
 
-static int check_flags(const struct flags *flags)
+static int check_raw_options(const struct flags *flags)
 {
 	int status;
 
@@ -345,7 +344,7 @@ int weft_cmd_raw(int argc, char **argv)
 		return status;
 	status = take_words(&flags, argv + optind, argc - optind);
 	if (status == EXIT_OK)
-		status = check_flags(&flags);
+		status = check_raw_options(&flags);
 	if (flags.ns) {
 		flags.has_nsid = true;
 		flags.nsid = flags.ns;

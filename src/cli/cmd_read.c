@@ -40,7 +40,7 @@ static const struct weft_cli_option options[] = {
 	{},
 };
 
-static int check_flags(const struct weft_cp *what)
+static int check_read_options(const struct weft_cp *what)
 {
 	bool to_stdout = !strcmp(what->to, "-");
 
@@ -73,7 +73,7 @@ int weft_cmd_read(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN --length 4K") != EXIT_OK)
 		return EXIT_USAGE;
 	what.from = argv[optind];
-	status = check_flags(&what);
+	status = check_read_options(&what);
 	if (status != EXIT_OK)
 		return status;
 	if (!strcmp(what.to, "-")) {

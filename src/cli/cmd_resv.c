@@ -13,10 +13,8 @@
 #include "base/uuid.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
-#include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/invalid_field.h"
 
 static const char usage[] =
 	"usage: weft resv ACTION [OPTION]... URI\n"
@@ -226,7 +224,7 @@ static json_t *key_json(uint64_t key)
 	return json_string(text);
 }
 
-static json_t *entry_json(const struct nvme_registered_ctrl_ext *entry)
+static json_t *registrant_json(const struct nvme_registered_ctrl_ext *entry)
 {
 	char hostid[37];
 
@@ -246,7 +244,7 @@ static void print_report_json(const struct report *report)
 				      status->ptpls, "regctlext", list);
 
 	for (unsigned i = 0; i < shown(report); i++)
-		json_array_append_new(list, entry_json(&status->regctl_eds[i]));
+		json_array_append_new(list, registrant_json(&status->regctl_eds[i]));
 	weft_print_json(json, false);
 }
 
@@ -387,7 +385,7 @@ static unsigned missing_options(const struct flags *flags)
 	return needs & ~flags->given;
 }
 
-static int check_flags(struct flags *flags)
+static int check_resv_options(struct flags *flags)
 {
 	const struct action *action = flags->action;
 	unsigned lacks, extra;
@@ -487,6 +485,6 @@ int weft_cmd_resv(int argc, char **argv)
 	flags.uri = argv[optind + 1];
 	status = take_action(&flags, argv[optind]);
 	if (status == EXIT_OK)
-		status = check_flags(&flags);
+		status = check_resv_options(&flags);
 	return status == EXIT_OK ? run_resv(&flags) : status;
 }

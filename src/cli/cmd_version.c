@@ -68,7 +68,7 @@ static void print_host(void)
 		printf("    the name in /etc/nvme/hostnqn\n");
 }
 
-static void print_text(json_t *version)
+static void print_version_text(json_t *version)
 {
 	json_t *features = json_object_get(version, "features");
 	json_t *uring = json_object_get(features, "io_uring");
@@ -111,6 +111,6 @@ int weft_cmd_version(int argc, char **argv)
 	if (command.json)
 		weft_print_json(version, false);
 	else
-		print_text(version);
+		print_version_text(version);
 	return EXIT_OK;
 }

@@ -40,7 +40,7 @@ static const struct weft_cli_option options[] = {
 	{},
 };
 
-static int check_flags(const struct weft_cp *what)
+static int check_write_options(const struct weft_cp *what)
 {
 	if (weft_cli_is_uri(what->from))
 		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
@@ -64,6 +64,6 @@ int weft_cmd_write(int argc, char **argv)
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)
 		return EXIT_USAGE;
 	what.to = argv[optind];
-	status = check_flags(&what);
+	status = check_write_options(&what);
 	return status == EXIT_OK ? weft_cp(&what) : status;
 }

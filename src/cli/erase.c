@@ -16,7 +16,7 @@
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/range.h"
+#include "cli/host_options.h"
 
 #define PIECE      (UINT64_C(128) << 20)
 #define PASSES_MAX 8

@@ -168,6 +168,15 @@ void weft_host_print_state(const char *command, const char *uri, const struct we
 	*lost = !live;
 }
 
+void weft_host_print_nothing(const char *sentence, const char *uri,
+			     const struct weft_options *options)
+{
+	char nqn[224];
+
+	weft_host_nqn(uri, options, nqn);
+	printf("%s; this host is %s\n", sentence, nqn);
+}
+
 void weft_host_print_unfollowed(const char *command, const struct weft_discovery *log)
 {
 	if (log->unreachable)

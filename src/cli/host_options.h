@@ -57,6 +57,10 @@ void weft_host_id(const char *uri, const struct weft_options *options, uint8_t h
 /* The host's name, likewise. */
 void weft_host_nqn(const char *uri, const struct weft_options *options, char nqn[224]);
 
+/* "SENTENCE; this host is NQN", where a target shows this host nothing. */
+void weft_host_print_nothing(const char *sentence, const char *uri,
+			     const struct weft_options *options);
+
 /* Whether @text is meant as a URI, and not as the name of a file. */
 bool weft_cli_is_uri(const char *text);
 
@@ -120,5 +124,15 @@ bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
 				   const struct weft_ctrl_info *since);
 /* Also if one of the first two has failed half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);
+
+/* --- range.c: what a user asks for, against the namespace ------------------------------------- */
+
+/* "--offset 1000 is not a multiple of the block size 4096: use 0 or 4096"; @option has its
+ * dashes. */
+int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
+			    struct weft_err *err);
+/* Whether --offset and --length (WEFT_CLI_ALL: not given) are whole blocks, and inside of it. */
+int weft_range_check(const char *uri, const struct weft_ns_info *info, uint64_t offset,
+		     uint64_t length, struct weft_err *err);
 
 #endif

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/size.h"
@@ -195,4 +197,13 @@ int weft_cli_size(const char *command, const char *name, const char *text, uint6
 				     "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",
 				     name, text);
 	return -1;
+}
+
+char *weft_cli_absolute_path(const char *path)
+{
+	char cwd[PATH_MAX], *text;
+
+	if (!path[0] || path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		return strdup(path);
+	return asprintf(&text, "%s/%s", cwd, path) < 0 ? NULL : text;
 }

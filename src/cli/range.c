@@ -1,6 +1,6 @@
 /* range.c - check a range that a user asks for against the namespace, before anything is sent.
  * Errors name the options. A refused range has changed nothing. */
-#include "cli/range.h"
+#include "cli/host_options.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "base/list.h"
 #include "volume/volume.h"
 
-/* --- queue_pool.c: many threads share a few I/O queues ----------------------------------------- */
+/* --- queue_pool.c: many threads share a few I/O queues ---------------------------------------- */
 
 struct weft_queue_pool;
 
@@ -21,7 +21,7 @@ void weft_queue_pool_close(struct weft_queue_pool *queues);
 /* weft_run() on a free queue, from any thread; waits for one if all are in use. */
 int weft_queue_pool_run(struct weft_queue_pool *queues, struct weft_cmd *cmd, struct weft_err *err);
 
-/* --- range_lock.c: a thread that changes blocks locks them ------------------------------------- */
+/* --- range_lock.c: a thread that changes blocks locks them ------------------------------------ */
 
 struct weft_range_locks {
 	pthread_mutex_t lock;
@@ -111,7 +111,7 @@ struct weft_volume {
 bool weft_ns_info_has_identity(const struct weft_ns_info *info);
 bool weft_ns_info_same(const struct weft_ns_info *x, const struct weft_ns_info *y);
 
-/* --- byte_io.c: the blocks that a range of bytes touches ---------------------------------------
+/* --- byte_io.c: the blocks that a range of bytes touches -----------------------------------------
  *
  *   ┌──────────┬──────────┬──────────┐  blocks
  *   │ head ████│██████████│███   tail│

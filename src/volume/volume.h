@@ -94,7 +94,7 @@ unsigned weft_volume_flush_reported(struct weft_volume *volume);
 unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64_t length,
 			     struct weft_ns_extent *extents, unsigned max);
 
-/* --- byte I/O: any offset, any length, an end, as a file has ----------------------------------- */
+/* --- byte I/O: any offset, any length, an end, as a file has ---------------------------------- */
 
 uint64_t weft_volume_size(struct weft_volume *volume);
 /* Bytes read or written, fewer at the end of the volume, or -errno. A write that begins there or

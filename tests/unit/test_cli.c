@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/counters.h"
+#include "cli/print.h"
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
 #include "cli/id/id.h"

@@ -5,7 +5,7 @@
 
 #include "base/cpus.h"
 #include "cli/bench/report.h"
-#include "cli/counters.h"
+#include "cli/print.h"
 
 static const char *const op_names[BENCH_OPS] = { "read", "write", "flush" };
 static const struct {
