@@ -24,7 +24,7 @@ static int first_nsid(uint32_t *nsid, struct weft_err *err)
 	*nsid = atomic_load(&chosen);
 	if (*nsid)
 		return 0;
-	n = weft_volume_conn_list_ns(&plugin_conn, nsid, 1, err);
+	n = weft_volume_conn_list_ns(plugin_conn, nsid, 1, err);
 	if (n == 0)
 		return weft_fail(err, -ENOENT, "the subsystem has no namespace");
 	if (n > 0 && !atomic_compare_exchange_strong(&chosen, &none, *nsid))
@@ -46,7 +46,7 @@ static uint32_t parse_export_name(const char *name)
 
 int export_nsid(const char *name, uint32_t *nsid, struct weft_err *err)
 {
-	uint32_t only = plugin_conn.first_info.nsid;
+	uint32_t only = weft_volume_conn_info(plugin_conn)->nsid;
 
 	*nsid = name[0] ? parse_export_name(name) : only;
 	if (!name[0] && !only)
@@ -66,13 +66,13 @@ static int add_ns_export(struct nbdkit_exports *exports, uint32_t nsid)
 
 int export_list(int readonly, int is_tls, struct nbdkit_exports *exports)
 {
-	uint32_t nsids[LISTED_MAX], nsid = plugin_conn.first_info.nsid;
+	uint32_t nsids[LISTED_MAX], nsid = weft_volume_conn_info(plugin_conn)->nsid;
 	struct weft_err err = {};
 	int n, rc = 0;
 
 	if (nsid)
 		return add_ns_export(exports, nsid);
-	n = weft_volume_conn_list_ns(&plugin_conn, nsids, LISTED_MAX, &err);
+	n = weft_volume_conn_list_ns(plugin_conn, nsids, LISTED_MAX, &err);
 	if (n < 0)
 		return plugin_fail(n, &err);
 	for (int i = 0; rc == 0 && i < n && i < LISTED_MAX; i++)
@@ -101,7 +101,7 @@ static int open_volume(struct export *export, struct weft_err *err)
 	int rc = export_nsid(nbdkit_export_name(), &nsid, err);
 
 	if (rc == 0)
-		rc = weft_volume_open(&plugin_conn, nsid, &export->volume, err);
+		rc = weft_volume_open(plugin_conn, nsid, &export->volume, err);
 	if (rc < 0)
 		return rc;
 	weft_volume_info(export->volume, &export->info);

@@ -78,7 +78,7 @@ int io_flush(void *handle, uint32_t flags)
 
 int io_can_trim(void *handle)
 {
-	return plugin_conn.first_info.can_trim;
+	return weft_volume_conn_info(plugin_conn)->can_trim;
 }
 
 int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
@@ -93,7 +93,7 @@ int io_trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 /* If this is false, nbdkit writes the zeroes itself. */
 int io_can_zero(void *handle)
 {
-	return plugin_conn.first_info.can_zero;
+	return weft_volume_conn_info(plugin_conn)->can_zero;
 }
 
 /* Write Zeroes is one small command for any length, faster than writing the zeroes. If the

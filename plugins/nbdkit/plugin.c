@@ -8,17 +8,21 @@
  * that. So get_ready connects and disconnects again, to report a mistake while somebody sees it;
  * after_fork connects for good. */
 #include <errno.h>
-#include <nvme/types.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "plugin.h"
-#include "transport/link.h"
 
 #define URI_MAX 4096 /* of all paths together */
+#ifdef WEFT_RDMA
+#define TRANSPORTS "tcp rdma"
+#else
+#define TRANSPORTS "tcp"
+#endif
 
-struct weft_volume_conn plugin_conn;
+struct weft_volume_conn *plugin_conn;
 static char uri[URI_MAX], words[URI_MAX];
 
 /* nbdkit turns an errno that NBD does not have into EINVAL. */
@@ -112,13 +116,13 @@ static int check_exports(struct weft_err *err)
 	uint32_t nsid;
 	int rc;
 
-	if (plugin_conn.first_info.discovery)
+	if (weft_volume_conn_info(plugin_conn)->discovery)
 		return weft_fail(err, -EINVAL,
 				 "%s is a discovery service; \"weft discover\" lists the subsystems",
 				 uri);
 	rc = export_nsid("", &nsid, err);
 	if (rc == 0)
-		rc = weft_volume_open(&plugin_conn, nsid, &volume, err);
+		rc = weft_volume_open(plugin_conn, nsid, &volume, err);
 	if (rc == 0)
 		weft_volume_close(volume);
 	return rc;
@@ -127,11 +131,11 @@ static int check_exports(struct weft_err *err)
 static int on_get_ready(void)
 {
 	struct weft_err err = {};
-	int rc = weft_volume_conn_open(&plugin_conn, uri, NULL, &err);
+	int rc = weft_volume_conn_open(uri, NULL, &plugin_conn, &err);
 
 	if (rc == 0) {
 		rc = check_exports(&err);
-		weft_volume_conn_close(&plugin_conn);
+		weft_volume_conn_close(take_ptr(&plugin_conn));
 	}
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
@@ -139,13 +143,13 @@ static int on_get_ready(void)
 static int on_after_fork(void)
 {
 	struct weft_err err = {};
-	int rc = weft_volume_conn_open(&plugin_conn, uri, NULL, &err);
+	int rc = weft_volume_conn_open(uri, NULL, &plugin_conn, &err);
 
 	if (rc < 0)
 		return plugin_fail(rc, &err);
 	rc = shutdown_watch_start();
 	if (rc < 0)
-		weft_volume_conn_close(&plugin_conn);
+		weft_volume_conn_close(take_ptr(&plugin_conn));
 	return rc < 0 ? plugin_fail(rc, &err) : 0;
 }
 
@@ -153,17 +157,16 @@ static int on_after_fork(void)
  * exports; the volume connection does so here. */
 static void on_cleanup(void)
 {
-	if (!plugin_conn.vctrl.ctrl)
+	if (!plugin_conn)
 		return;
 	shutdown_watch_stop();
-	weft_volume_conn_close(&plugin_conn);
+	weft_volume_conn_close(take_ptr(&plugin_conn));
 }
 
 static void on_dump(void)
 {
 	printf("weft_version=%s\n", weft_version());
-	printf("weft_transports=tcp%s\n",
-	       weft_link_transport_find(NVMF_TRTYPE_RDMA) ? " rdma" : "");
+	printf("weft_transports=" TRANSPORTS "\n");
 }
 
 /* --- for every client ------------------------------------------------------------------------- */

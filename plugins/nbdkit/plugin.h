@@ -5,12 +5,14 @@
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 
-#include "cli/mount/volume.h"
+#include <stdatomic.h>
+
+#include "volume/volume.h"
 
 #define EXPORT_NAME_MAX 16
 
 /* The volume connection, one for all clients. */
-extern struct weft_volume_conn plugin_conn;
+extern struct weft_volume_conn *plugin_conn;
 
 /* A client's connection. */
 struct export

@@ -61,7 +61,7 @@ static void *shutdown_watch_main(void *arg)
 		;
 	while (!fds[0].revents && away_ms < GRACE_MS) {
 		poll(fds, 1, LOOK_MS);
-		away_ms = weft_volume_conn_is_live(&plugin_conn) ? 0 : away_ms + LOOK_MS;
+		away_ms = weft_volume_conn_is_live(plugin_conn) ? 0 : away_ms + LOOK_MS;
 	}
 	if (fds[0].revents)
 		return NULL;

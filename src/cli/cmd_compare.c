@@ -9,13 +9,12 @@
 #include <sys/stat.h>
 #include <weft/memory.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
 #include "cli/input.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/range.h"
-#include "cli/units.h"
 
 static const char usage[] =
 	"usage: weft compare [OPTION]... URI\n"
@@ -34,20 +33,6 @@ static const char usage[] =
 	"Numbers may end in K, M, G or T.\n" WEFT_URI_USAGE "\n"
 	"  weft compare -i disk.img nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default\n";
 
-enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_JSON };
-
-static const struct option options[] = {
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "length", required_argument, NULL, OPT_LENGTH },
-	{ "input", required_argument, NULL, 'i' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 #define PIECE (1u << 20)
 
 struct flags {
@@ -56,6 +41,17 @@ struct flags {
 	uint32_t nsid;
 	uint64_t offset, length; /* WEFT_CLI_ALL: what the input has */
 	bool json, quiet;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_SIZE("offset", struct flags, offset),
+	WEFT_CLI_SIZE("length", struct flags, length),
+	WEFT_CLI_TEXT("input", 'i', struct flags, input),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_CLI_FLAG("quiet", 'q', struct flags, quiet),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
 };
 
 struct compare {
@@ -132,7 +128,7 @@ static int compare_piece(struct compare *c, size_t length, struct weft_err *err)
 	return 0;
 }
 
-static int check_end(const struct compare *c, size_t got, bool ended, struct weft_err *err)
+static int check_input_end(const struct compare *c, size_t got, bool ended, struct weft_err *err)
 {
 	const struct weft_ns_info *info = &c->remote->ns_info;
 	uint64_t total = c->done + got, rest = total % info->block_size;
@@ -160,7 +156,7 @@ static int compare_all(struct compare *c, struct weft_err *err)
 		size_t want = length - c->done < PIECE ? (size_t)(length - c->done) : PIECE;
 		ssize_t got = weft_input_fill(&c->input, c->buf, want, err);
 
-		rc = got < 0 ? (int)got : check_end(c, (size_t)got, (size_t)got < want, err);
+		rc = got < 0 ? (int)got : check_input_end(c, (size_t)got, (size_t)got < want, err);
 		if (rc == 0 && got)
 			rc = compare_piece(c, (size_t)got, err);
 		weft_progress_show(&progress, c->done);
@@ -211,29 +207,6 @@ static int report_result(const struct compare *c)
 	return EXIT_FAILED;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_OFFSET:
-		return weft_cli_size(flags->command, "offset", optarg, &flags->offset);
-	case OPT_LENGTH:
-		return weft_cli_size(flags->command, "length", optarg, &flags->length);
-	case 'i':
-		flags->input = optarg;
-		return 1;
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	case 'q':
-		return weft_cli_set(&flags->quiet);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
-
 static int run_compare(const struct flags *flags)
 {
 	struct weft_remote remote = { .ctrl = NULL };
@@ -257,7 +230,7 @@ int weft_cmd_compare(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":hi:q", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)

@@ -1,5 +1,6 @@
 /* cmd_cp.c - weft cp: copy a file, a pipe or a namespace to another. */
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,104 +32,64 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft cp disk.img 'nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default?nsid=1'\n";
 
-enum {
-	OPT_OFFSET = 256,
-	OPT_LENGTH,
-	OPT_TO_OFFSET,
-	OPT_VERIFY,
-	OPT_FORCE,
-	OPT_PAD,
-	OPT_NO_SPARSE,
-	OPT_JOBS,
-	OPT_DEPTH,
-	OPT_BS,
-	OPT_JSON
-};
-
-static const struct option options[] = {
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "length", required_argument, NULL, OPT_LENGTH },
-	{ "to-offset", required_argument, NULL, OPT_TO_OFFSET },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "force", no_argument, NULL, OPT_FORCE },
-	{ "pad", no_argument, NULL, OPT_PAD },
-	{ "no-sparse", no_argument, NULL, OPT_NO_SPARSE },
-	{ "jobs", required_argument, NULL, OPT_JOBS },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "bs", required_argument, NULL, OPT_BS },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "verbose", no_argument, NULL, 'v' },
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
-static int take_count(const char *command, const char *name, uint32_t max, uint32_t *count)
+static int take_count(const char *command, const struct weft_cli_option *option, const char *value,
+		      void *to)
 {
 	char *end;
-	unsigned long value = strtoul(optarg, &end, 10);
+	unsigned long count = strtoul(value, &end, 10);
 
-	if (*optarg >= '0' && *optarg <= '9' && !*end && value && value <= max) {
-		*count = (uint32_t)value;
+	if (*value >= '0' && *value <= '9' && !*end && count && count <= option->max) {
+		*(uint32_t *)to = (uint32_t)count;
 		return 1;
 	}
-	weft_cli_usage_error(command, "--%s: expected a number from 1 to %u, got \"%s\"", name, max,
-			     optarg);
+	weft_cli_usage_error(command, "--%s: expected a number from 1 to %" PRIu64 ", got \"%s\"",
+			     option->name, option->max, value);
 	return -1;
 }
 
-static int take_piece(struct weft_cp *what)
+static int take_piece(const char *command, const struct weft_cli_option *option, const char *value,
+		      void *to)
 {
 	uint64_t bytes;
 
-	if (weft_cli_size(what->command, "bs", optarg, &bytes) < 0)
+	if (weft_cli_size(command, option->name, value, &bytes) < 0)
 		return -1;
 	if (bytes >= 512 && bytes <= 64u << 20) {
-		what->piece = (uint32_t)bytes;
+		*(uint32_t *)to = (uint32_t)bytes;
 		return 1;
 	}
-	weft_cli_usage_error(what->command, "--bs: expected 512 to 64M, got \"%s\"", optarg);
+	weft_cli_usage_error(command, "--bs: expected 512 to 64M, got \"%s\"", value);
 	return -1;
 }
 
-/* 1: taken; 0: not known; -1: wrong, and that is said. */
-static int take_flag(void *arg, int option)
+static int take_no_sparse(const char *command, const struct weft_cli_option *option,
+			  const char *value, void *to)
 {
-	struct weft_cp *what = arg;
-
-	switch (option) {
-	case OPT_OFFSET:
-		return weft_cli_size(what->command, "offset", optarg, &what->from_offset);
-	case OPT_LENGTH:
-		return weft_cli_size(what->command, "length", optarg, &what->length);
-	case OPT_TO_OFFSET:
-		return weft_cli_size(what->command, "to-offset", optarg, &what->to_offset);
-	case OPT_VERIFY:
-		return weft_cli_set(&what->verify);
-	case OPT_FORCE:
-		return weft_cli_set(&what->force);
-	case OPT_PAD:
-		return weft_cli_set(&what->pad);
-	case OPT_NO_SPARSE:
-		what->sparse = false;
-		return 1;
-	case OPT_JSON:
-		return weft_cli_set(&what->json);
-	case 'q':
-		return weft_cli_set(&what->quiet);
-	case 'v':
-		return weft_cli_set(&what->verbose);
-	case OPT_JOBS:
-		return take_count(what->command, "jobs", 64, &what->jobs);
-	case OPT_DEPTH:
-		return take_count(what->command, "depth", 1024, &what->depth);
-	case OPT_BS:
-		return take_piece(what);
-	default:
-		return weft_host_option(&what->connect, what->command, option, optarg);
-	}
+	*(bool *)to = false;
+	return 1;
 }
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_SIZE("offset", struct weft_cp, from_offset),
+	WEFT_CLI_SIZE("length", struct weft_cp, length),
+	WEFT_CLI_SIZE("to-offset", struct weft_cp, to_offset),
+	WEFT_CLI_FLAG("verify", 0, struct weft_cp, verify),
+	WEFT_CLI_FLAG("force", 0, struct weft_cp, force),
+	WEFT_CLI_FLAG("pad", 0, struct weft_cp, pad),
+	{ .name = "no-sparse",
+	  .take = take_no_sparse,
+	  .to = WEFT_CLI_AT(struct weft_cp, sparse, bool) },
+	WEFT_CLI_OWN("jobs", take_count, .to = WEFT_CLI_AT(struct weft_cp, jobs, uint32_t),
+		     .max = 64),
+	WEFT_CLI_OWN("depth", take_count, .to = WEFT_CLI_AT(struct weft_cp, depth, uint32_t),
+		     .max = 1024),
+	WEFT_CLI_OWN("bs", take_piece, .to = WEFT_CLI_AT(struct weft_cp, piece, uint32_t)),
+	WEFT_CLI_FLAG("json", 0, struct weft_cp, json),
+	WEFT_CLI_FLAG("quiet", 'q', struct weft_cp, quiet),
+	WEFT_CLI_FLAG("verbose", 'v', struct weft_cp, verbose),
+	WEFT_HOST_OPTIONS(struct weft_cp, connect),
+	{},
+};
 
 static int check_words(const struct weft_cp *what, char *const *words, int count)
 {
@@ -161,7 +122,7 @@ int weft_cmd_cp(int argc, char **argv)
 	what.been = "copied";
 	what.sparse = true;
 	what.to_option = "--to-offset";
-	status = weft_cli_options(argc, argv, ":hqv", options, usage, take_flag, &what);
+	status = weft_cli_options(argc, argv, options, usage, &what);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	status = check_words(&what, argv + optind, argc - optind);

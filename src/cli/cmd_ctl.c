@@ -42,16 +42,6 @@ static const char usage[] =
 	"  weft ctl ana-set 'rules=[{\"group\": 1, \"portid\": 2, \"state\": \"inaccessible\"}]'\n"
 	"  weft ctl host-allow '{\"host\": \"nqn.2014-08.com.example:host\"}'\n";
 
-enum { OPT_CONTROL = 256, OPT_JSON, OPT_TIMEOUT };
-
-static const struct option options[] = {
-	{ "control", required_argument, NULL, OPT_CONTROL },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 static void print_methods(json_t *methods)
 {
 	json_t *method;
@@ -91,35 +81,38 @@ static int call_method(const struct ctl_target *ask, bool json, char *const *wor
 	return EXIT_OK;
 }
 
+static int take_call_timeout(const char *command, const struct weft_cli_option *option,
+			     const char *value, void *to)
+{
+	return weft_ctl_timeout(to, value) < 0 ? -1 : 1;
+}
+
+struct ctl_command {
+	struct ctl_target target;
+	bool json;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_TEXT("control", 0, struct ctl_command, target.path),
+	WEFT_CLI_FLAG("json", 0, struct ctl_command, json),
+	WEFT_CLI_OWN("timeout", take_call_timeout,
+		     .to = WEFT_CLI_AT(struct ctl_command, target, struct ctl_target)),
+	{},
+};
+
 int weft_cmd_ctl(int argc, char **argv)
 {
-	char path_default[WEFT_CONTROL_MAX + 1];
-	struct ctl_target ask = { .command = argv[0], .path = path_default };
-	bool json = !isatty(STDOUT_FILENO);
-	int option;
+	char path_default[WEFT_CONTROL_MAX + 1], help[sizeof(usage) + WEFT_CONTROL_MAX];
+	struct ctl_command command = { .target = { .command = argv[0], .path = path_default },
+				       .json = !isatty(STDOUT_FILENO) };
+	int status;
 
 	weft_control_socket_default_path(path_default);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (option) {
-		case 'h':
-			printf(usage, path_default);
-			return EXIT_OK;
-		case OPT_CONTROL:
-			ask.path = optarg;
-			break;
-		case OPT_JSON:
-			json = true;
-			break;
-		case OPT_TIMEOUT:
-			if (weft_ctl_timeout(&ask, optarg) < 0)
-				return EXIT_USAGE;
-			break;
-		default:
-			return weft_cli_wrong_option(argv, option, options);
-		}
-	}
+	snprintf(help, sizeof(help), usage, path_default);
+	status = weft_cli_options(argc, argv, options, help, &command);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (optind == argc)
 		return weft_cli_usage_error(argv[0], "which method? \"weft ctl status\", for one");
-	return call_method(&ask, json, argv + optind);
+	return call_method(&command.target, command.json, argv + optind);
 }

@@ -27,21 +27,18 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft discover nvme+tcp://127.0.0.1:4420\n";
 
-enum { OPT_NO_REFERRALS = 256, OPT_WATCH, OPT_JSON };
-
-static const struct option options[] = {
-	{ "no-referrals", no_argument, NULL, OPT_NO_REFERRALS },
-	{ "watch", no_argument, NULL, OPT_WATCH },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 struct flags {
 	const char *command, *uri;
 	struct weft_options connect;
 	bool no_referrals, watch, json;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("no-referrals", 0, struct flags, no_referrals),
+	WEFT_CLI_FLAG("watch", 0, struct flags, watch),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
 };
 
 /* --- printing --------------------------------------------------------------------------------- */
@@ -53,7 +50,7 @@ static const char *type_text(uint8_t subtype)
 	return types[subtype < 4 ? subtype : 0];
 }
 
-static json_t *entry_json(const struct weft_discovered *e)
+static json_t *discovered_json(const struct weft_discovered *e)
 {
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:b, s:s}", "type",
 			 type_text(e->subtype), "subnqn", e->subnqn, "transport", e->transport,
@@ -61,7 +58,7 @@ static json_t *entry_json(const struct weft_discovered *e)
 			 e->portid, "cntlid", e->cntlid, "secure", e->secure, "from", e->from);
 }
 
-static void print_json(const struct weft_discovery *log, bool compact)
+static void print_discovery_json(const struct weft_discovery *log, bool compact)
 {
 	json_auto_t *all = json_pack("{s:I, s:[], s:i, s:s, s:i, s:s}", "generation",
 				     (json_int_t)log->generation, "entries", "unreachable",
@@ -70,7 +67,7 @@ static void print_json(const struct weft_discovery *log, bool compact)
 
 	for (unsigned i = 0; i < log->count; i++)
 		json_array_append_new(json_object_get(all, "entries"),
-				      entry_json(&log->entries[i]));
+				      discovered_json(&log->entries[i]));
 	weft_print_json(all, compact);
 }
 
@@ -93,14 +90,6 @@ static int address_width(const struct weft_discovery *log)
 	return width;
 }
 
-static void print_nothing(const struct flags *flags)
-{
-	char nqn[224];
-
-	weft_host_nqn(flags->uri, &flags->connect, nqn);
-	printf("the log is empty: nothing is exported to this host; this host is %s\n", nqn);
-}
-
 static void print_table(const struct weft_discovery *log)
 {
 	int width = address_width(log);
@@ -120,9 +109,10 @@ static void print_table(const struct weft_discovery *log)
 static void print_log(const struct flags *flags, const struct weft_discovery *log)
 {
 	if (flags->json)
-		print_json(log, flags->watch);
+		print_discovery_json(log, flags->watch);
 	else if (!log->count)
-		print_nothing(flags);
+		weft_host_print_nothing("the log is empty: nothing is exported to this host",
+					flags->uri, &flags->connect);
 	else
 		print_table(log);
 	weft_cli_flush();
@@ -228,22 +218,6 @@ static int discover_all(const struct flags *flags, struct weft_err *err)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_NO_REFERRALS:
-		return weft_cli_set(&flags->no_referrals);
-	case OPT_WATCH:
-		return weft_cli_set(&flags->watch);
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
-
 int weft_cmd_discover(int argc, char **argv)
 {
 	struct flags flags = { .command = argv[0] };
@@ -251,7 +225,7 @@ int weft_cmd_discover(int argc, char **argv)
 	int status, rc;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420") != EXIT_OK)

@@ -13,7 +13,6 @@
 #include "cli/input.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/invalid_field.h"
 #include "proto/nvme.h"
 
 static const char usage[] =
@@ -39,22 +38,7 @@ static const char usage[] =
 	"Most features are those of this one connection, and end with it.\n" WEFT_URI_USAGE "\n"
 	"  weft feature get volatile-wc nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default\n";
 
-enum { OPT_SELECT = 256, OPT_CDW11, OPT_DATA_LEN, OPT_SAVE, OPT_JSON };
 enum { DATA_MAX = 4096, SAVE = 1u << 31, SELECT_SHIFT = 8 };
-
-static const struct option options[] = {
-	{ "select", required_argument, NULL, OPT_SELECT },
-	{ "cdw11", required_argument, NULL, OPT_CDW11 },
-	{ "data-len", required_argument, NULL, OPT_DATA_LEN },
-	{ "raw-binary", no_argument, NULL, 'b' },
-	{ "save", no_argument, NULL, OPT_SAVE },
-	{ "input", required_argument, NULL, 'i' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
 
 static const char *const selects[] = { "current", "default", "saved", "supported", NULL };
 enum { SELECT_CURRENT, SELECT_SUPPORTED = 3 };
@@ -205,7 +189,7 @@ static uint64_t timestamp_of(const struct answer *answer)
 	return le64_to_cpu(value);
 }
 
-static void print_json(const struct flags *flags, const struct answer *answer)
+static void print_feature_json(const struct flags *flags, const struct answer *answer)
 {
 	uint32_t value = shown_value(flags, answer);
 	json_auto_t *json = json_pack("{s:I, s:s, s:I, s:o}", "fid", (json_int_t)flags->fid, "name",
@@ -234,7 +218,7 @@ static void print_data(const struct flags *flags, const struct answer *answer)
 	weft_hexdump_end(&dump);
 }
 
-static void print_text(const struct flags *flags, const struct answer *answer)
+static void print_feature_text(const struct flags *flags, const struct answer *answer)
 {
 	uint32_t value = shown_value(flags, answer);
 	const char *how = flags->set ? (flags->save ? "set and saved" : "set") :
@@ -252,57 +236,43 @@ static void print_answer(const struct flags *flags, const struct answer *answer)
 	if (flags->binary)
 		fwrite(answer->data, 1, answer->length, stdout);
 	else if (flags->json)
-		print_json(flags, answer);
+		print_feature_json(flags, answer);
 	else
-		print_text(flags, answer);
+		print_feature_text(flags, answer);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static int take_select(struct flags *flags)
+static int take_select(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
 {
-	flags->has_select = true;
 	for (unsigned i = 0; selects[i]; i++) {
-		if (!strcmp(optarg, selects[i])) {
-			flags->select = i;
+		if (!strcmp(value, selects[i])) {
+			*(unsigned *)to = i;
 			return 1;
 		}
 	}
-	weft_cli_usage_error(flags->command,
+	weft_cli_usage_error(command,
 			     "--select: expected current, default, saved or supported, got \"%s\"",
-			     optarg);
+			     value);
 	return -1;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_SELECT:
-		return take_select(flags);
-	case OPT_CDW11:
-		flags->has_cdw11 = true;
-		return weft_cli_number(flags->command, "cdw11", optarg, UINT32_MAX, &flags->cdw11);
-	case OPT_DATA_LEN:
-		flags->has_data_len = true;
-		return weft_cli_number(flags->command, "data-len", optarg, DATA_MAX,
-				       &flags->data_len);
-	case 'b':
-		return weft_cli_set(&flags->binary);
-	case OPT_SAVE:
-		return weft_cli_set(&flags->save);
-	case 'i':
-		flags->input = optarg;
-		return 1;
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_OWN("select", take_select, WEFT_CLI_GIVEN(struct flags, has_select),
+		     .to = WEFT_CLI_AT(struct flags, select, unsigned)),
+	WEFT_CLI_NUMBER("cdw11", 0, struct flags, cdw11, UINT32_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_cdw11)),
+	WEFT_CLI_NUMBER("data-len", 0, struct flags, data_len, DATA_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_data_len)),
+	WEFT_CLI_FLAG("raw-binary", 'b', struct flags, binary),
+	WEFT_CLI_FLAG("save", 0, struct flags, save),
+	WEFT_CLI_TEXT("input", 'i', struct flags, input),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
+};
 
 static int take_name(struct flags *flags, const char *name)
 {
@@ -379,7 +349,7 @@ static int check_get(const struct flags *flags)
 	return EXIT_OK;
 }
 
-static int check_flags(const struct flags *flags)
+static int check_feature_options(const struct flags *flags)
 {
 	int status = flags->set ? check_set(flags) : check_get(flags);
 
@@ -427,7 +397,7 @@ int weft_cmd_feature(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":hbi:", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	status = take_words(&flags, argv + optind, argc - optind);
@@ -435,6 +405,6 @@ int weft_cmd_feature(int argc, char **argv)
 		return status;
 	if (flags.feature && !flags.has_cdw11)
 		flags.cdw11 = flags.feature->cdw11;
-	status = check_flags(&flags);
+	status = check_feature_options(&flags);
 	return status == EXIT_OK ? run_feature(&flags) : status;
 }

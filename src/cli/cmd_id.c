@@ -25,22 +25,19 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft id nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default --ns 1\n";
 
-enum { OPT_HEX = 256, OPT_JSON };
-
-static const struct option options[] = {
-	{ "hex", no_argument, NULL, OPT_HEX },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 struct flags {
 	const char *command, *uri;
 	struct weft_options connect;
 	uint32_t nsid;
 	bool hex, json;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("hex", 0, struct flags, hex),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
 };
 
 #define PAGE NVME_IDENTIFY_DATA_SIZE
@@ -155,7 +152,7 @@ static json_t *nsids_json(const struct pages *pages)
 	return list;
 }
 
-static void print_json(const struct pages *pages)
+static void print_id_json(const struct pages *pages)
 {
 	json_auto_t *all = json_pack("{s:s, s:o, s:o, s:o}", "uri", pages->address, "path",
 				     weft_id_path_json(&pages->path), "controller",
@@ -205,7 +202,7 @@ static void print_others(const struct pages *pages)
 	printf("%s (--ns N shows one)\n", pages->count > 64 ? " …" : "");
 }
 
-static void print_text(const struct pages *pages)
+static void print_id_text(const struct pages *pages)
 {
 	printf("path\n");
 	weft_id_path_print(&pages->path);
@@ -232,22 +229,6 @@ static void print_text(const struct pages *pages)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	case OPT_HEX:
-		return weft_cli_set(&flags->hex);
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
-
 static int run_id(const struct flags *flags)
 {
 	struct pages pages = { .nsid = 0 };
@@ -260,9 +241,9 @@ static int run_id(const struct flags *flags)
 	if (flags->hex)
 		print_hex(&pages);
 	else if (flags->json)
-		print_json(&pages);
+		print_id_json(&pages);
 	else
-		print_text(&pages);
+		print_id_text(&pages);
 	json_decref(pages.ana);
 	return EXIT_OK;
 }
@@ -273,7 +254,7 @@ int weft_cmd_id(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN") != EXIT_OK)

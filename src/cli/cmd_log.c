@@ -40,21 +40,7 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft log smart nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default\n";
 
-enum { OPT_JSON = 256, OPT_HEX, OPT_LENGTH, OPT_OFFSET, OPT_GROUP };
 enum { LENGTH_DEFAULT = 512, LENGTH_MAX = 16 << 20, PIECE_MAX = 64 << 10 };
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "hex", no_argument, NULL, OPT_HEX },
-	{ "raw-binary", no_argument, NULL, 'b' },
-	{ "length", required_argument, NULL, OPT_LENGTH },
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "group-id", required_argument, NULL, OPT_GROUP },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
 
 struct flags {
 	const char *command, *name, *uri;
@@ -159,51 +145,42 @@ static void print_page(const struct flags *flags, const void *page, uint32_t len
 /* --- the command ------------------------------------------------------------------------------ */
 
 /* A page is read in dwords. */
-static int take_dwords(const struct flags *flags, const char *name, uint64_t max, uint64_t *value)
+static int take_dwords(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
 {
-	if (weft_cli_number(flags->command, name, optarg, max, value) < 0)
+	if (weft_cli_take_number(command, option, value, to) < 0)
 		return -1;
-	if (*value % 4 == 0)
+	if (*(uint64_t *)to % 4 == 0)
 		return 1;
-	weft_cli_usage_error(flags->command, "--%s: expected a multiple of 4, got \"%s\"", name,
-			     optarg);
+	weft_cli_usage_error(command, "--%s: expected a multiple of 4, got \"%s\"", option->name,
+			     value);
 	return -1;
 }
 
-static int take_length(struct flags *flags)
+static int take_length(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
 {
-	if (take_dwords(flags, "length", LENGTH_MAX, &flags->length) < 0)
+	if (take_dwords(command, option, value, to) < 0)
 		return -1;
-	if (flags->length)
+	if (*(uint64_t *)to)
 		return 1;
-	weft_cli_usage_error(flags->command, "--length 0 is nothing");
+	weft_cli_usage_error(command, "--length 0 is nothing");
 	return -1;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	case OPT_HEX:
-		return weft_cli_set(&flags->hex);
-	case 'b':
-		return weft_cli_set(&flags->binary);
-	case OPT_LENGTH:
-		return take_length(flags);
-	case OPT_OFFSET:
-		return take_dwords(flags, "offset", INT64_MAX & ~3, &flags->offset);
-	case OPT_GROUP:
-		return weft_cli_number(flags->command, "group-id", optarg, UINT16_MAX,
-				       &flags->group);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_CLI_FLAG("hex", 0, struct flags, hex),
+	WEFT_CLI_FLAG("raw-binary", 'b', struct flags, binary),
+	WEFT_CLI_OWN("length", take_length, .to = WEFT_CLI_AT(struct flags, length, uint64_t),
+		     .max = LENGTH_MAX),
+	WEFT_CLI_OWN("offset", take_dwords, .to = WEFT_CLI_AT(struct flags, offset, uint64_t),
+		     .max = INT64_MAX & ~3),
+	WEFT_CLI_NUMBER("group-id", 0, struct flags, group, UINT16_MAX),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
+};
 
 /* "weft log smart URI", or which page would have been right. */
 static int take_name(struct flags *flags, const char *name)
@@ -223,7 +200,7 @@ static int take_name(struct flags *flags, const char *name)
 	return weft_cli_unknown(flags->command, "log page", name, names);
 }
 
-static int check_flags(const struct flags *flags)
+static int check_log_options(const struct flags *flags)
 {
 	const struct log_page *page = flags->page;
 
@@ -270,7 +247,7 @@ int weft_cmd_log(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":hb", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (argc - optind != 2)
@@ -282,6 +259,6 @@ int weft_cmd_log(int argc, char **argv)
 	if (status == EXIT_OK && flags.json && !flags.page)
 		flags.page = weft_log_page_numbered((uint8_t)flags.lid);
 	if (status == EXIT_OK)
-		status = check_flags(&flags);
+		status = check_log_options(&flags);
 	return status == EXIT_OK ? run_log(&flags) : status;
 }

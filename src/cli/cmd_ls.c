@@ -30,16 +30,6 @@ static const char usage[] =
 	"  -h, --help          this text\n" WEFT_URI_USAGE "\n"
 	"  weft ls nvme+tcp://127.0.0.1:4420\n";
 
-enum { OPT_JSON = 256 };
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 struct ls {
 	const char *command, *uri;
 	struct weft_options connect;
@@ -48,6 +38,13 @@ struct ls {
 	json_t *subsystems;
 	unsigned controllers, failed;
 	struct weft_err first; /* why the first of them failed */
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("json", 0, struct ls, json),
+	WEFT_NS_OPTION(struct ls, nsid),
+	WEFT_HOST_OPTIONS(struct ls, connect),
+	{},
 };
 
 /* --- namespaces ------------------------------------------------------------------------------- */
@@ -284,14 +281,6 @@ static int list_target(struct ls *ls, const char *command, struct weft_err *err)
 /* --- the command ------------------------------------------------------------------------------ */
 
 /* A target shows a host that is not on its lists the same as one without subsystems. */
-static void print_nothing(const struct ls *ls)
-{
-	char nqn[224];
-
-	weft_host_nqn(ls->uri, &ls->connect, nqn);
-	printf("no subsystem is exported to this host; this host is %s\n", nqn);
-}
-
 static int print_result(struct ls *ls, const char *command)
 {
 	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
@@ -299,7 +288,8 @@ static int print_result(struct ls *ls, const char *command)
 	if (ls->json)
 		weft_print_json(all, false);
 	else if (!json_array_size(ls->subsystems))
-		print_nothing(ls);
+		weft_host_print_nothing("no subsystem is exported to this host", ls->uri,
+					&ls->connect);
 	else
 		weft_ls_print_tree(ls->subsystems);
 	if (!ls->failed)
@@ -321,27 +311,13 @@ static int run_ls(const char *command, struct ls *ls)
 	return status;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct ls *ls = arg;
-
-	switch (option) {
-	case OPT_JSON:
-		return weft_cli_set(&ls->json);
-	case OPT_NS:
-		return weft_host_ns_option(ls->command, optarg, &ls->nsid);
-	default:
-		return weft_host_option(&ls->connect, ls->command, option, optarg);
-	}
-}
-
 int weft_cmd_ls(int argc, char **argv)
 {
 	struct ls ls = { .command = argv[0] };
 	int status;
 
 	weft_host_options_init(&ls.connect);
-	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &ls);
+	status = weft_cli_options(argc, argv, options, usage, &ls);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420") != EXIT_OK)

@@ -38,44 +38,6 @@ static const char usage[] =
 	"  weft mount nvme+tcp://192.0.2.10/nqn.2026-11.io.weft:default ~/disks\n"
 	"  dd if=~/disks/ns1 bs=1M count=1 | file -\n";
 
-enum { OPT_QUEUES = 256, OPT_ALLOW_OTHER, OPT_MODE };
-
-static const struct option options[] = {
-	{ "foreground", no_argument, NULL, 'f' },
-	{ "read-only", no_argument, NULL, 'r' },
-	{ "queues", required_argument, NULL, OPT_QUEUES },
-	{ "allow-other", no_argument, NULL, OPT_ALLOW_OTHER },
-	{ "mode", required_argument, NULL, OPT_MODE },
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
-static bool parse_queues(const char *text, uint32_t *queues)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || *end || end == text || *text == '-' || !value || value > QUEUES_MAX)
-		return false;
-	*queues = (uint32_t)value;
-	return true;
-}
-
-/* The owner reads, in any case; nobody runs a disk. */
-static bool parse_mode(const char *text, mode_t *mode)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 8);
-
-	if (*text < '0' || *text > '7' || *end || value & ~0666ul || !(value & S_IRUSR))
-		return false;
-	*mode = (mode_t)value;
-	return true;
-}
-
 static void in_foreground(void *user)
 {
 }
@@ -153,64 +115,74 @@ static int mount_it(const char *name, struct weft_mount_options *mount, bool for
 	return EXIT_OK;
 }
 
-/* 0, or the exit status. */
-static int take_option(struct weft_mount_options *mount, char **argv, int option)
+/* --- options ---------------------------------------------------------------------------------- */
+
+static int take_queues(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
 {
-	switch (option) {
-	case 'r':
-		mount->read_only = true;
-		return 0;
-	case OPT_ALLOW_OTHER:
-		mount->allow_other = true;
-		return 0;
-	case OPT_MODE:
-		if (parse_mode(optarg, &mount->mode))
-			return 0;
-		return weft_cli_usage_error(
-			argv[0],
-			"--mode takes an octal number such as 0640, which lets the "
-			"owner read and nobody execute, not \"%s\"",
-			optarg);
-	case OPT_QUEUES:
-		if (parse_queues(optarg, &mount->connect.queues))
-			return 0;
-		return weft_cli_usage_error(argv[0],
-					    "--queues takes a number from 1 to %d, not \"%s\"",
-					    QUEUES_MAX, optarg);
+	char *end;
+	unsigned long queues;
+
+	errno = 0;
+	queues = strtoul(value, &end, 10);
+	if (errno || *end || end == value || *value == '-' || !queues || queues > QUEUES_MAX) {
+		weft_cli_usage_error(command, "--queues takes a number from 1 to %d, not \"%s\"",
+				     QUEUES_MAX, value);
+		return -1;
 	}
-	switch (weft_host_option(&mount->connect, argv[0], option, optarg)) {
-	case 1:
-		return 0;
-	case 0:
-		return weft_cli_wrong_option(argv, option, options);
-	default:
-		return EXIT_USAGE;
-	}
+	*(uint32_t *)to = (uint32_t)queues;
+	return 1;
 }
+
+/* The owner reads, in any case; nobody runs a disk. */
+static int take_mode(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
+{
+	char *end;
+	unsigned long mode = strtoul(value, &end, 8);
+
+	if (*value < '0' || *value > '7' || *end || mode & ~0666ul || !(mode & S_IRUSR)) {
+		weft_cli_usage_error(command,
+				     "--mode takes an octal number such as 0640, which lets the "
+				     "owner read and nobody execute, not \"%s\"",
+				     value);
+		return -1;
+	}
+	*(mode_t *)to = (mode_t)mode;
+	return 1;
+}
+
+struct mount_command {
+	struct weft_mount_options mount;
+	bool foreground;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("foreground", 'f', struct mount_command, foreground),
+	WEFT_CLI_FLAG("read-only", 'r', struct mount_command, mount.read_only),
+	WEFT_CLI_OWN("queues", take_queues,
+		     .to = WEFT_CLI_AT(struct mount_command, mount.connect.queues, uint32_t)),
+	WEFT_CLI_FLAG("allow-other", 0, struct mount_command, mount.allow_other),
+	WEFT_CLI_OWN("mode", take_mode,
+		     .to = WEFT_CLI_AT(struct mount_command, mount.mode, mode_t)),
+	WEFT_HOST_OPTIONS(struct mount_command, mount.connect),
+	{},
+};
 
 int weft_cmd_mount(int argc, char **argv)
 {
-	struct weft_mount_options mount = { .mode = 0600 };
-	bool foreground = false;
-	int option, status;
+	struct mount_command command = { .mount.mode = 0600 };
+	struct weft_mount_options *mount = &command.mount;
+	int status;
 
-	weft_options_init(&mount.connect);
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":hfr", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		if (option == 'f') {
-			foreground = true;
-			continue;
-		}
-		status = take_option(&mount, argv, option);
-		if (status)
-			return status;
-	}
+	weft_options_init(&mount->connect);
+	status = weft_cli_options(argc, argv, options, usage, &command);
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (argc - optind != 2)
 		return weft_cli_usage_error(argv[0], "it takes a URI and a directory");
-	mount.uri = argv[optind];
-	weft_host_apply_limits(mount.uri, &mount.connect);
-	mount.dir = argv[optind + 1];
-	return mount_it(argv[0], &mount, foreground);
+	mount->uri = argv[optind];
+	weft_host_apply_limits(mount->uri, &mount->connect);
+	mount->dir = argv[optind + 1];
+	return mount_it(argv[0], mount, command.foreground);
 }

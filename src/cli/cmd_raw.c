@@ -10,7 +10,6 @@
 #include "cli/hexdump.h"
 #include "cli/host_options.h"
 #include "cli/input.h"
-#include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
 
@@ -39,32 +38,7 @@ static const char usage[] =
 	"  weft raw admin --opcode 0x06 --cdw10 1 --data-len 4096 --read \\\n"
 	"      nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default\n";
 
-enum { OPT_OPCODE = 256, OPT_JSON, OPT_CDW }; /* OPT_CDW + n: dword n */
 enum { DATA_MAX = 16 << 20 };
-
-static const struct option options[] = {
-	{ "opcode", required_argument, NULL, OPT_OPCODE },
-	{ "namespace-id", required_argument, NULL, 'n' },
-	{ "cdw2", required_argument, NULL, OPT_CDW + 2 },
-	{ "cdw3", required_argument, NULL, OPT_CDW + 3 },
-	{ "cdw10", required_argument, NULL, OPT_CDW + 10 },
-	{ "cdw11", required_argument, NULL, OPT_CDW + 11 },
-	{ "cdw12", required_argument, NULL, OPT_CDW + 12 },
-	{ "cdw13", required_argument, NULL, OPT_CDW + 13 },
-	{ "cdw14", required_argument, NULL, OPT_CDW + 14 },
-	{ "cdw15", required_argument, NULL, OPT_CDW + 15 },
-	{ "data-len", required_argument, NULL, 'l' },
-	{ "read", no_argument, NULL, 'r' },
-	{ "write", no_argument, NULL, 'w' },
-	{ "input-file", required_argument, NULL, 'i' },
-	{ "raw-binary", no_argument, NULL, 'b' },
-	{ "show-command", no_argument, NULL, 's' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
 
 struct flags {
 	const char *command, *uri, *input; /* input NULL: not given */
@@ -186,7 +160,7 @@ static bool has_answer(const struct flags *flags, const struct exchange *x)
 	return !x->status && x->length && direction(flags) == NVME_DIR_TO_HOST;
 }
 
-static void print_json(const struct flags *flags, const struct exchange *x)
+static void print_raw_json(const struct flags *flags, const struct exchange *x)
 {
 	json_auto_t *json = json_pack("{s:i, s:s, s:i, s:s, s:b, s:I, s:I}", "opcode",
 				      (int)flags->opcode, "name", opcode_name(flags), "status",
@@ -208,7 +182,7 @@ static void print_data(const struct exchange *x)
 	weft_hexdump_end(&dump);
 }
 
-static void print_text(const struct flags *flags, const struct exchange *x)
+static void print_raw_text(const struct flags *flags, const struct exchange *x)
 {
 	printf("%s (0x%02x): success, dword 0 is 0x%08" PRIx32 "\n", opcode_name(flags),
 	       (unsigned)flags->opcode, (uint32_t)x->result);
@@ -229,9 +203,9 @@ static int tell_refusal(const struct flags *flags, const struct exchange *x)
 static int report_result(const struct flags *flags, const struct exchange *x)
 {
 	if (flags->json)
-		print_json(flags, x);
+		print_raw_json(flags, x);
 	else if (!x->status && !flags->binary)
-		print_text(flags, x);
+		print_raw_text(flags, x);
 	else if (has_answer(flags, x))
 		fwrite(x->data, 1, x->length, stdout);
 	return x->status ? tell_refusal(flags, x) : EXIT_OK;
@@ -239,55 +213,42 @@ static int report_result(const struct flags *flags, const struct exchange *x)
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static int take_dword(struct flags *flags, unsigned number)
+static int take_dword(const char *command, const struct weft_cli_option *option, const char *value,
+		      void *to)
 {
-	char name[8];
-	uint64_t value;
+	uint64_t number;
 
-	snprintf(name, sizeof(name), "cdw%u", number);
-	if (weft_cli_number(flags->command, name, optarg, UINT32_MAX, &value) < 0)
+	if (weft_cli_number(command, option->name, value, UINT32_MAX, &number) < 0)
 		return -1;
-	flags->dwords[number] = (uint32_t)value;
+	*(uint32_t *)to = (uint32_t)number;
 	return 1;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	if (option > OPT_CDW && option < OPT_CDW + 16)
-		return take_dword(flags, (unsigned)(option - OPT_CDW));
-	switch (option) {
-	case OPT_OPCODE:
-		flags->has_opcode = true;
-		return weft_cli_number(flags->command, "opcode", optarg, UINT8_MAX, &flags->opcode);
-	case 'n':
-		flags->has_nsid = true;
-		return weft_cli_number(flags->command, "namespace-id", optarg, UINT32_MAX,
-				       &flags->nsid);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->ns);
-	case 'l':
-		flags->has_length = true;
-		return weft_cli_number(flags->command, "data-len", optarg, DATA_MAX,
-				       &flags->length);
-	case 'i':
-		flags->input = optarg;
-		return 1;
-	case 'r':
-		return weft_cli_set(&flags->read);
-	case 'w':
-		return weft_cli_set(&flags->write);
-	case 'b':
-		return weft_cli_set(&flags->binary);
-	case 's':
-		return weft_cli_set(&flags->show);
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_NUMBER("opcode", 0, struct flags, opcode, UINT8_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_opcode)),
+	WEFT_CLI_NUMBER("namespace-id", 'n', struct flags, nsid, UINT32_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_nsid)),
+	WEFT_CLI_OWN("cdw2", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[2], uint32_t)),
+	WEFT_CLI_OWN("cdw3", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[3], uint32_t)),
+	WEFT_CLI_OWN("cdw10", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[10], uint32_t)),
+	WEFT_CLI_OWN("cdw11", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[11], uint32_t)),
+	WEFT_CLI_OWN("cdw12", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[12], uint32_t)),
+	WEFT_CLI_OWN("cdw13", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[13], uint32_t)),
+	WEFT_CLI_OWN("cdw14", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[14], uint32_t)),
+	WEFT_CLI_OWN("cdw15", take_dword, .to = WEFT_CLI_AT(struct flags, dwords[15], uint32_t)),
+	WEFT_CLI_NUMBER("data-len", 'l', struct flags, length, DATA_MAX,
+			WEFT_CLI_GIVEN(struct flags, has_length)),
+	WEFT_CLI_FLAG("read", 'r', struct flags, read),
+	WEFT_CLI_FLAG("write", 'w', struct flags, write),
+	WEFT_CLI_TEXT("input-file", 'i', struct flags, input),
+	WEFT_CLI_FLAG("raw-binary", 'b', struct flags, binary),
+	WEFT_CLI_FLAG("show-command", 's', struct flags, show),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_NS_OPTION(struct flags, ns),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
+};
 
 /* The opcode decides where data goes; an option that contradicts it is a mistake. */
 static int check_direction(const struct flags *flags)
@@ -314,7 +275,7 @@ static int check_direction(const struct flags *flags)
 	return EXIT_OK;
 }
 
-static int check_flags(const struct flags *flags)
+static int check_raw_options(const struct flags *flags)
 {
 	int status;
 
@@ -378,12 +339,12 @@ int weft_cmd_raw(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":hn:l:rwi:bs", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	status = take_words(&flags, argv + optind, argc - optind);
 	if (status == EXIT_OK)
-		status = check_flags(&flags);
+		status = check_raw_options(&flags);
 	if (flags.ns) {
 		flags.has_nsid = true;
 		flags.nsid = flags.ns;

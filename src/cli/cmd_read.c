@@ -27,51 +27,20 @@ static const char usage[] =
 	"\n"
 	"  weft read nvme+tcp://127.0.0.1/nqn.2026-11.io.weft:default --ns 1 --length 4K\n";
 
-enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_FORCE, OPT_HEX, OPT_JSON };
-
-static const struct option options[] = {
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "length", required_argument, NULL, OPT_LENGTH },
-	{ "output", required_argument, NULL, 'o' },
-	{ "force", no_argument, NULL, OPT_FORCE },
-	{ "hex", no_argument, NULL, OPT_HEX },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_SIZE("offset", struct weft_cp, from_offset),
+	WEFT_CLI_SIZE("length", struct weft_cp, length),
+	WEFT_CLI_TEXT("output", 'o', struct weft_cp, to),
+	WEFT_CLI_FLAG("force", 0, struct weft_cp, force),
+	WEFT_CLI_FLAG("hex", 0, struct weft_cp, hex),
+	WEFT_CLI_FLAG("json", 0, struct weft_cp, json),
+	WEFT_CLI_FLAG("quiet", 'q', struct weft_cp, quiet),
+	WEFT_NS_OPTION(struct weft_cp, nsid),
+	WEFT_HOST_OPTIONS(struct weft_cp, connect),
 	{},
 };
 
-/* 1: taken; 0: not known; -1: wrong, and that is said. */
-static int take_flag(void *arg, int option)
-{
-	struct weft_cp *what = arg;
-
-	switch (option) {
-	case OPT_OFFSET:
-		return weft_cli_size(what->command, "offset", optarg, &what->from_offset);
-	case OPT_LENGTH:
-		return weft_cli_size(what->command, "length", optarg, &what->length);
-	case 'o':
-		what->to = optarg;
-		return 1;
-	case OPT_FORCE:
-		return weft_cli_set(&what->force);
-	case OPT_HEX:
-		return weft_cli_set(&what->hex);
-	case OPT_JSON:
-		return weft_cli_set(&what->json);
-	case 'q':
-		return weft_cli_set(&what->quiet);
-	case OPT_NS:
-		return weft_host_ns_option(what->command, optarg, &what->nsid);
-	default:
-		return weft_host_option(&what->connect, what->command, option, optarg);
-	}
-}
-
-static int check_flags(const struct weft_cp *what)
+static int check_read_options(const struct weft_cp *what)
 {
 	bool to_stdout = !strcmp(what->to, "-");
 
@@ -98,13 +67,13 @@ int weft_cmd_read(int argc, char **argv)
 	what.did = "read";
 	what.been = "read";
 	what.to = "-";
-	status = weft_cli_options(argc, argv, ":ho:q", options, usage, take_flag, &what);
+	status = weft_cli_options(argc, argv, options, usage, &what);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN --length 4K") != EXIT_OK)
 		return EXIT_USAGE;
 	what.from = argv[optind];
-	status = check_flags(&what);
+	status = check_read_options(&what);
 	if (status != EXIT_OK)
 		return status;
 	if (!strcmp(what.to, "-")) {

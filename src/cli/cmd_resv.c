@@ -13,10 +13,8 @@
 #include "base/uuid.h"
 #include "cli/cli.h"
 #include "cli/host_options.h"
-#include "cli/opcodes.h"
 #include "cli/passthru.h"
 #include "cli/print.h"
-#include "cli/invalid_field.h"
 
 static const char usage[] =
 	"usage: weft resv ACTION [OPTION]... URI\n"
@@ -47,27 +45,11 @@ static const char usage[] =
 	"A key is a number of 64 bits, also 0x....\n" WEFT_URI_USAGE "\n"
 	"  weft resv report nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default --ns 1\n";
 
-enum { OPT_CRKEY = 256, OPT_NRKEY, OPT_PRKEY, OPT_RTYPE, OPT_IEKEY, OPT_CPTPL, OPT_JSON };
-
-static const struct option options[] = {
-	{ "crkey", required_argument, NULL, OPT_CRKEY },
-	{ "nrkey", required_argument, NULL, OPT_NRKEY },
-	{ "prkey", required_argument, NULL, OPT_PRKEY },
-	{ "rtype", required_argument, NULL, OPT_RTYPE },
-	{ "iekey", no_argument, NULL, OPT_IEKEY },
-	{ "cptpl", required_argument, NULL, OPT_CPTPL },
-	{ "json", no_argument, NULL, OPT_JSON },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 /* Options of which each action needs some and takes some. */
+enum { HAS_CRKEY, HAS_NRKEY, HAS_PRKEY, HAS_RTYPE, HAS_IEKEY, HAS_CPTPL, OPTION_NAMES };
 enum { CRKEY = 1, NRKEY = 2, PRKEY = 4, RTYPE = 8, IEKEY = 16, CPTPL = 32 };
 
 static const char *const option_names[] = { "crkey", "nrkey", "prkey", "rtype", "iekey", "cptpl" };
-#define OPTION_NAMES (sizeof(option_names) / sizeof(option_names[0]))
 
 static const struct action {
 	const char *name, *done; /* "acquire", "acquired" */
@@ -106,7 +88,8 @@ struct flags {
 	const struct action *action;
 	struct weft_options connect;
 	uint64_t crkey, nrkey, prkey, rtype, cptpl;
-	unsigned given; /* of the options above */
+	bool has[OPTION_NAMES]; /* it was given */
+	unsigned given;         /* all that were, as above */
 	uint32_t nsid;
 	bool json;
 };
@@ -241,7 +224,7 @@ static json_t *key_json(uint64_t key)
 	return json_string(text);
 }
 
-static json_t *entry_json(const struct nvme_registered_ctrl_ext *entry)
+static json_t *registrant_json(const struct nvme_registered_ctrl_ext *entry)
 {
 	char hostid[37];
 
@@ -261,7 +244,7 @@ static void print_report_json(const struct report *report)
 				      status->ptpls, "regctlext", list);
 
 	for (unsigned i = 0; i < shown(report); i++)
-		json_array_append_new(list, entry_json(&status->regctl_eds[i]));
+		json_array_append_new(list, registrant_json(&status->regctl_eds[i]));
 	weft_print_json(json, false);
 }
 
@@ -328,70 +311,55 @@ static void read_hold(const struct flags *flags, struct weft_remote *remote, str
 
 /* --- options ---------------------------------------------------------------------------------- */
 
-static int take_key(struct flags *flags, unsigned option, uint64_t *key)
+static int take_type(const char *command, const struct weft_cli_option *option, const char *value,
+		     void *to)
 {
-	flags->given |= option;
-	return weft_cli_number(flags->command,
-			       option == CRKEY ? "crkey" :
-			       option == NRKEY ? "nrkey" :
-						 "prkey",
-			       optarg, UINT64_MAX, key);
-}
+	uint64_t *rtype = to;
 
-static int take_type(struct flags *flags)
-{
-	flags->given |= RTYPE;
-	if (weft_cli_is_number(optarg, TYPES - 1, &flags->rtype) && flags->rtype)
+	if (weft_cli_is_number(value, TYPES - 1, rtype) && *rtype)
 		return 1;
 	for (unsigned i = 1; i < TYPES; i++) {
-		if (!strcmp(optarg, types[i])) {
-			flags->rtype = i;
+		if (!strcmp(value, types[i])) {
+			*rtype = i;
 			return 1;
 		}
 	}
-	weft_cli_usage_error(flags->command,
+	weft_cli_usage_error(command,
 			     "--rtype: expected a type such as write-exclusive, or 1 to 6, got "
 			     "\"%s\"",
-			     optarg);
+			     value);
 	return -1;
 }
 
-static int take_cptpl(struct flags *flags)
+static int take_cptpl(const char *command, const struct weft_cli_option *option, const char *value,
+		      void *to)
 {
-	flags->given |= CPTPL;
-	flags->cptpl = !strcmp(optarg, "clear") ? 2 : !strcmp(optarg, "set") ? 3 : 0;
-	if (flags->cptpl)
+	uint64_t *cptpl = to;
+
+	*cptpl = !strcmp(value, "clear") ? 2 : !strcmp(value, "set") ? 3 : 0;
+	if (*cptpl)
 		return 1;
-	weft_cli_usage_error(flags->command, "--cptpl: expected set or clear, got \"%s\"", optarg);
+	weft_cli_usage_error(command, "--cptpl: expected set or clear, got \"%s\"", value);
 	return -1;
 }
 
-static int take_flag(void *arg, int option)
-{
-	struct flags *flags = arg;
-
-	switch (option) {
-	case OPT_CRKEY:
-		return take_key(flags, CRKEY, &flags->crkey);
-	case OPT_NRKEY:
-		return take_key(flags, NRKEY, &flags->nrkey);
-	case OPT_PRKEY:
-		return take_key(flags, PRKEY, &flags->prkey);
-	case OPT_RTYPE:
-		return take_type(flags);
-	case OPT_IEKEY:
-		flags->given |= IEKEY;
-		return 1;
-	case OPT_CPTPL:
-		return take_cptpl(flags);
-	case OPT_JSON:
-		return weft_cli_set(&flags->json);
-	case OPT_NS:
-		return weft_host_ns_option(flags->command, optarg, &flags->nsid);
-	default:
-		return weft_host_option(&flags->connect, flags->command, option, optarg);
-	}
-}
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_NUMBER("crkey", 0, struct flags, crkey, UINT64_MAX,
+			WEFT_CLI_GIVEN(struct flags, has[HAS_CRKEY])),
+	WEFT_CLI_NUMBER("nrkey", 0, struct flags, nrkey, UINT64_MAX,
+			WEFT_CLI_GIVEN(struct flags, has[HAS_NRKEY])),
+	WEFT_CLI_NUMBER("prkey", 0, struct flags, prkey, UINT64_MAX,
+			WEFT_CLI_GIVEN(struct flags, has[HAS_PRKEY])),
+	WEFT_CLI_OWN("rtype", take_type, .to = WEFT_CLI_AT(struct flags, rtype, uint64_t),
+		     WEFT_CLI_GIVEN(struct flags, has[HAS_RTYPE])),
+	WEFT_CLI_FLAG("iekey", 0, struct flags, has[HAS_IEKEY]),
+	WEFT_CLI_OWN("cptpl", take_cptpl, .to = WEFT_CLI_AT(struct flags, cptpl, uint64_t),
+		     WEFT_CLI_GIVEN(struct flags, has[HAS_CPTPL])),
+	WEFT_CLI_FLAG("json", 0, struct flags, json),
+	WEFT_NS_OPTION(struct flags, nsid),
+	WEFT_HOST_OPTIONS(struct flags, connect),
+	{},
+};
 
 static int take_action(struct flags *flags, const char *name)
 {
@@ -417,12 +385,15 @@ static unsigned missing_options(const struct flags *flags)
 	return needs & ~flags->given;
 }
 
-static int check_flags(const struct flags *flags)
+static int check_resv_options(struct flags *flags)
 {
 	const struct action *action = flags->action;
-	unsigned lacks = missing_options(flags),
-		 extra = flags->given & ~(action->needs | action->takes);
+	unsigned lacks, extra;
 
+	for (unsigned i = 0; i < OPTION_NAMES; i++)
+		flags->given |= (unsigned)flags->has[i] << i;
+	lacks = missing_options(flags);
+	extra = flags->given & ~(action->needs | action->takes);
 	for (unsigned i = 0; i < OPTION_NAMES; i++) {
 		if (lacks >> i & 1)
 			return weft_cli_usage_error(flags->command, "%s needs --%s", action->name,
@@ -504,7 +475,7 @@ int weft_cmd_resv(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&flags.connect);
-	status = weft_cli_options(argc, argv, ":h", options, usage, take_flag, &flags);
+	status = weft_cli_options(argc, argv, options, usage, &flags);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (argc - optind != 2)
@@ -514,6 +485,6 @@ int weft_cmd_resv(int argc, char **argv)
 	flags.uri = argv[optind + 1];
 	status = take_action(&flags, argv[optind]);
 	if (status == EXIT_OK)
-		status = check_flags(&flags);
+		status = check_resv_options(&flags);
 	return status == EXIT_OK ? run_resv(&flags) : status;
 }

@@ -57,50 +57,41 @@ static const char examples[] =
 	"  weft serve --ns file:/srv/disk.img,size=10G --listen nvme+tcp://0.0.0.0:4420 \\\n"
 	"    --allow nqn.2014-08.org.nvmexpress:uuid:01234567-89ab-cdef-0123-456789abcdef\n";
 
-enum {
-	OPT_NS = 256,
-	OPT_NQN,
-	OPT_ALLOW,
-	OPT_ANY,
-	OPT_LISTEN,
-	OPT_CONTROL,
-	OPT_ENGINE,
-	OPT_CPUS,
-	OPT_POLL,
-	OPT_CHECK,
-	OPT_TAKEOVER,
-	OPT_DROP_RDMA,
-	OPT_DETACH,
-	OPT_LOG_FILE,
-	OPT_PIDFILE,
-};
-
-static const struct option options[] = {
-	{ "config", required_argument, NULL, 'c' },
-	{ "ns", required_argument, NULL, OPT_NS },
-	{ "nqn", required_argument, NULL, OPT_NQN },
-	{ "allow", required_argument, NULL, OPT_ALLOW },
-	{ "allow-any-host", no_argument, NULL, OPT_ANY },
-	{ "listen", required_argument, NULL, OPT_LISTEN },
-	{ "control", required_argument, NULL, OPT_CONTROL },
-	{ "engine", required_argument, NULL, OPT_ENGINE },
-	{ "cpus", required_argument, NULL, OPT_CPUS },
-	{ "poll", no_argument, NULL, OPT_POLL },
-	{ "takeover", no_argument, NULL, OPT_TAKEOVER },
-	{ "drop-rdma", no_argument, NULL, OPT_DROP_RDMA },
-	{ "detach", no_argument, NULL, OPT_DETACH },
-	{ "log-file", required_argument, NULL, OPT_LOG_FILE },
-	{ "pidfile", required_argument, NULL, OPT_PIDFILE },
-	{ "check", no_argument, NULL, OPT_CHECK },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 struct flags {
 	const char *config, *nqn, *control, *engine, *cpus, *log_file, *pidfile;
 	json_t *listen, *ns, *allow;
 	bool any, poll, takeover, drop_rdma, detach, check, verbose, help;
+};
+
+static int append_word(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
+{
+	if (!json_array_append_new(*(json_t **)to, json_string(value)))
+		return 1;
+	weft_cli_usage_error(command, "--%s: \"%s\" is not UTF-8", option->name, value);
+	return -1;
+}
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_TEXT("config", 'c', struct flags, config),
+	WEFT_CLI_OWN("ns", append_word, .to = WEFT_CLI_AT(struct flags, ns, json_t *)),
+	WEFT_CLI_TEXT("nqn", 0, struct flags, nqn),
+	WEFT_CLI_OWN("allow", append_word, .to = WEFT_CLI_AT(struct flags, allow, json_t *)),
+	WEFT_CLI_FLAG("allow-any-host", 0, struct flags, any),
+	WEFT_CLI_OWN("listen", append_word, .to = WEFT_CLI_AT(struct flags, listen, json_t *)),
+	WEFT_CLI_TEXT("control", 0, struct flags, control),
+	WEFT_CLI_TEXT("engine", 0, struct flags, engine),
+	WEFT_CLI_TEXT("cpus", 0, struct flags, cpus),
+	WEFT_CLI_FLAG("poll", 0, struct flags, poll),
+	WEFT_CLI_FLAG("takeover", 0, struct flags, takeover),
+	WEFT_CLI_FLAG("drop-rdma", 0, struct flags, drop_rdma),
+	WEFT_CLI_FLAG("detach", 0, struct flags, detach),
+	WEFT_CLI_TEXT("log-file", 0, struct flags, log_file),
+	WEFT_CLI_TEXT("pidfile", 0, struct flags, pidfile),
+	WEFT_CLI_FLAG("check", 0, struct flags, check),
+	WEFT_CLI_FLAG("verbose", 'v', struct flags, verbose),
+	WEFT_CLI_FLAG("help", 'h', struct flags, help),
+	{},
 };
 
 static void print_help(void)
@@ -113,66 +104,6 @@ static void print_help(void)
 	for (unsigned i = 0; (spec = weft_backend_usage(i)); i++)
 		printf("  %s\n", spec);
 	fputs(examples, stdout);
-}
-
-/* false: the option is not known. */
-static bool take_flag(struct flags *flags, int option)
-{
-	switch (option) {
-	case 'c':
-		flags->config = optarg;
-		return true;
-	case 'v':
-		flags->verbose = true;
-		return true;
-	case 'h':
-		flags->help = true;
-		return true;
-	case OPT_NS:
-		return !json_array_append_new(flags->ns, json_string(optarg));
-	case OPT_ALLOW:
-		return !json_array_append_new(flags->allow, json_string(optarg));
-	case OPT_LISTEN:
-		return !json_array_append_new(flags->listen, json_string(optarg));
-	case OPT_NQN:
-		flags->nqn = optarg;
-		return true;
-	case OPT_ANY:
-		flags->any = true;
-		return true;
-	case OPT_CONTROL:
-		flags->control = optarg;
-		return true;
-	case OPT_ENGINE:
-		flags->engine = optarg;
-		return true;
-	case OPT_CPUS:
-		flags->cpus = optarg;
-		return true;
-	case OPT_POLL:
-		flags->poll = true;
-		return true;
-	case OPT_TAKEOVER:
-		flags->takeover = true;
-		return true;
-	case OPT_DROP_RDMA:
-		flags->drop_rdma = true;
-		return true;
-	case OPT_LOG_FILE:
-		flags->log_file = optarg;
-		return true;
-	case OPT_PIDFILE:
-		flags->pidfile = optarg;
-		return true;
-	case OPT_DETACH:
-		flags->detach = true;
-		return true;
-	case OPT_CHECK:
-		flags->check = true;
-		return true;
-	default:
-		return false;
-	}
 }
 
 /* --- from flags to the tree ------------------------------------------------------------------- */
@@ -246,13 +177,10 @@ static void set_subsystem(struct weft_doc *doc, const struct flags *flags)
 
 static int parse_flags(struct flags *flags, int argc, char **argv)
 {
-	int option;
+	int status = weft_cli_options(argc, argv, options, NULL, flags);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":c:vh", options, NULL)) != -1) {
-		if (!take_flag(flags, option))
-			return weft_cli_wrong_option(argv, option, options);
-	}
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (flags->help)
 		return EXIT_OK;
 	if (optind < argc)

@@ -1,5 +1,4 @@
 /* cmd_trim.c - weft trim: deallocate a range of a namespace (Dataset Management). */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -18,11 +17,10 @@ static const char usage[] =
 	"Numbers may end in K, M, G or T.\n" WEFT_URI_USAGE "\n"
 	"  weft trim 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' --all\n";
 
-static const struct option options[] = {
+static const struct weft_cli_option options[] = {
 	WEFT_ERASE_OPTIONS,
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
+	WEFT_NS_OPTION(struct weft_erase, nsid),
+	WEFT_HOST_OPTIONS(struct weft_erase, connect),
 	{},
 };
 
@@ -34,6 +32,6 @@ int weft_cmd_trim(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&what.connect);
-	status = weft_cli_options(argc, argv, ":hq", options, usage, weft_erase_option, &what);
+	status = weft_cli_options(argc, argv, options, usage, &what);
 	return status == WEFT_CLI_GO_ON ? weft_erase(&what, argc, argv) : status;
 }

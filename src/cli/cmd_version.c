@@ -25,14 +25,6 @@ static const char usage[] =
 	"      --json   as JSON\n"
 	"  -h, --help   this text\n";
 
-enum { OPT_JSON = 256 };
-
-static const struct option options[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{},
-};
-
 /* Whether it is there is the kernel's to say, and containers often forbid it. */
 static json_t *uring_json(void)
 {
@@ -62,12 +54,6 @@ static json_t *version_json(void)
 			 *WEFT_RDMA_VERSION ? WEFT_RDMA_VERSION : NULL);
 }
 
-static void print_json(json_t *version)
-{
-	json_dumpf(version, stdout, JSON_INDENT(2));
-	putchar('\n');
-}
-
 /* The NQN ends its line, where scripts look for it. */
 static void print_host(void)
 {
@@ -82,7 +68,7 @@ static void print_host(void)
 		printf("    the name in /etc/nvme/hostnqn\n");
 }
 
-static void print_text(json_t *version)
+static void print_version_text(json_t *version)
 {
 	json_t *features = json_object_get(version, "features");
 	json_t *uring = json_object_get(features, "io_uring");
@@ -102,25 +88,29 @@ static void print_text(json_t *version)
 	print_host();
 }
 
+struct version_command {
+	bool json;
+};
+
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_FLAG("json", 0, struct version_command, json),
+	{},
+};
+
 int weft_cmd_version(int argc, char **argv)
 {
+	struct version_command command = { .json = false };
 	json_auto_t *version = NULL;
-	int option, json = 0;
+	int status = weft_cli_options(argc, argv, options, usage, &command);
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (option == 'h')
-			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		if (option != OPT_JSON)
-			return weft_cli_wrong_option(argv, option, options);
-		json = 1;
-	}
+	if (status != WEFT_CLI_GO_ON)
+		return status;
 	if (optind < argc)
 		return weft_cli_usage_error(argv[0], "unexpected \"%s\"", argv[optind]);
 	version = version_json();
-	if (json)
-		print_json(version);
+	if (command.json)
+		weft_print_json(version, false);
 	else
-		print_text(version);
+		print_version_text(version);
 	return EXIT_OK;
 }

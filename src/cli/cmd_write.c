@@ -26,54 +26,21 @@ static const char usage[] =
 	"  echo hello | weft write --pad --offset 1M \\\n"
 	"      'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1'\n";
 
-enum { OPT_OFFSET = 256, OPT_LENGTH, OPT_PAD, OPT_FUA, OPT_VERIFY, OPT_JSON };
-
-static const struct option options[] = {
-	{ "offset", required_argument, NULL, OPT_OFFSET },
-	{ "length", required_argument, NULL, OPT_LENGTH },
-	{ "input", required_argument, NULL, 'i' },
-	{ "pad", no_argument, NULL, OPT_PAD },
-	{ "fua", no_argument, NULL, OPT_FUA },
-	{ "verify", no_argument, NULL, OPT_VERIFY },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "quiet", no_argument, NULL, 'q' },
-	WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,
-	{ "help", no_argument, NULL, 'h' },
+static const struct weft_cli_option options[] = {
+	WEFT_CLI_SIZE("offset", struct weft_cp, to_offset),
+	WEFT_CLI_SIZE("length", struct weft_cp, length),
+	WEFT_CLI_TEXT("input", 'i', struct weft_cp, from),
+	WEFT_CLI_FLAG("pad", 0, struct weft_cp, pad),
+	WEFT_CLI_FLAG("fua", 0, struct weft_cp, fua),
+	WEFT_CLI_FLAG("verify", 0, struct weft_cp, verify),
+	WEFT_CLI_FLAG("json", 0, struct weft_cp, json),
+	WEFT_CLI_FLAG("quiet", 'q', struct weft_cp, quiet),
+	WEFT_NS_OPTION(struct weft_cp, nsid),
+	WEFT_HOST_OPTIONS(struct weft_cp, connect),
 	{},
 };
 
-/* 1: taken; 0: not known; -1: wrong, and that is said. */
-static int take_flag(void *arg, int option)
-{
-	struct weft_cp *what = arg;
-
-	switch (option) {
-	case OPT_OFFSET:
-		return weft_cli_size(what->command, "offset", optarg, &what->to_offset);
-	case OPT_LENGTH:
-		return weft_cli_size(what->command, "length", optarg, &what->length);
-	case 'i':
-		what->from = optarg;
-		return 1;
-	case OPT_PAD:
-		return weft_cli_set(&what->pad);
-	case OPT_FUA:
-		return weft_cli_set(&what->fua);
-	case OPT_VERIFY:
-		return weft_cli_set(&what->verify);
-	case OPT_JSON:
-		return weft_cli_set(&what->json);
-	case 'q':
-		return weft_cli_set(&what->quiet);
-	case OPT_NS:
-		return weft_host_ns_option(what->command, optarg, &what->nsid);
-	default:
-		return weft_host_option(&what->connect, what->command, option, optarg);
-	}
-}
-
-static int check_flags(const struct weft_cp *what)
+static int check_write_options(const struct weft_cp *what)
 {
 	if (weft_cli_is_uri(what->from))
 		return weft_cli_usage_error(what->command, "-i takes a file; \"weft cp FROM TO\" "
@@ -91,12 +58,12 @@ int weft_cmd_write(int argc, char **argv)
 	what.did = "wrote";
 	what.been = "written";
 	what.from = "-";
-	status = weft_cli_options(argc, argv, ":hi:q", options, usage, take_flag, &what);
+	status = weft_cli_options(argc, argv, options, usage, &what);
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (weft_host_one_uri(argc, argv, "nvme+tcp://127.0.0.1:4420/NQN -i FILE") != EXIT_OK)
 		return EXIT_USAGE;
 	what.to = argv[optind];
-	status = check_flags(&what);
+	status = check_write_options(&what);
 	return status == EXIT_OK ? weft_cp(&what) : status;
 }

@@ -1,5 +1,4 @@
 /* cmd_zero.c - weft zero: Write Zeroes to a range of a namespace. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -20,9 +19,12 @@ static const char usage[] =
 	"  weft zero 'nvme+tcp://127.0.0.1:4420/nqn.2026-11.io.weft:default?nsid=1' \\\n"
 	"      --offset 1M --length 64K\n";
 
-static const struct option options[] = {
-	WEFT_ERASE_OPTIONS, { "deac", no_argument, NULL, ERASE_DEAC }, WEFT_NS_OPTION,
-	WEFT_HOST_OPTIONS,  { "help", no_argument, NULL, 'h' },        {},
+static const struct weft_cli_option options[] = {
+	WEFT_ERASE_OPTIONS,
+	WEFT_CLI_FLAG("deac", 0, struct weft_erase, deac),
+	WEFT_NS_OPTION(struct weft_erase, nsid),
+	WEFT_HOST_OPTIONS(struct weft_erase, connect),
+	{},
 };
 
 int weft_cmd_zero(int argc, char **argv)
@@ -33,6 +35,6 @@ int weft_cmd_zero(int argc, char **argv)
 	int status;
 
 	weft_host_options_init(&what.connect);
-	status = weft_cli_options(argc, argv, ":hq", options, usage, weft_erase_option, &what);
+	status = weft_cli_options(argc, argv, options, usage, &what);
 	return status == WEFT_CLI_GO_ON ? weft_erase(&what, argc, argv) : status;
 }

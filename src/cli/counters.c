@@ -1,5 +1,5 @@
 /* counters.c - the counters of queues (weft_queue_stats), added up and printed. */
-#include "cli/counters.h"
+#include "cli/print.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -31,18 +31,13 @@ static uint64_t value_of(const struct weft_queue_stats *stats, size_t i)
 	return *(const uint64_t *)((const char *)stats + counters[i].offset);
 }
 
-void weft_counters_add(struct weft_queue_stats *sum, const struct weft_queue_stats *more)
-{
-	for (size_t i = 0; i < NCOUNTERS; i++)
-		*(uint64_t *)((char *)sum + counters[i].offset) += value_of(more, i);
-}
-
 void weft_counters_add_queue(const struct weft_queue *queue, struct weft_queue_stats *sum)
 {
 	struct weft_queue_stats stats;
 
 	weft_queue_stats(queue, &stats);
-	weft_counters_add(sum, &stats);
+	for (size_t i = 0; i < NCOUNTERS; i++)
+		*(uint64_t *)((char *)sum + counters[i].offset) += value_of(&stats, i);
 }
 
 bool weft_counters_rdma(struct weft_ctrl *ctrl)

@@ -1,9 +1,9 @@
 /* ctl_call.c - call a method of the target, and print that it waits if no answer comes. */
 #include <stdio.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/ctl.h"
-#include "cli/units.h"
 #include "cli/path_wait.h"
 #include "daemon/control/client.h"
 

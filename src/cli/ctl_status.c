@@ -3,48 +3,15 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/ctl.h"
+#include "cli/print.h"
 
 static const char *text_of(json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
 
 	return text ? text : "-";
-}
-
-static json_int_t number_of(json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
-
-/* Three digits or so are enough to look at: 1.50G */
-static void short_size(json_int_t bytes, char *text, size_t size)
-{
-	static const char units[] = "KMGTP";
-	double value = (double)bytes;
-	int unit = -1;
-
-	while (value >= 1024 && unit < (int)sizeof(units) - 2) {
-		value /= 1024;
-		unit++;
-	}
-	if (unit < 0 || value == (double)(json_int_t)value)
-		snprintf(text, size, "%.0f%.1s", value, unit < 0 ? "" : &units[unit]);
-	else
-		snprintf(text, size, "%.1f%.1s", value, &units[unit]);
-}
-
-static void print_uptime(json_int_t seconds)
-{
-	long long s = seconds;
-
-	if (s >= 86400)
-		printf("%lldd", s / 86400);
-	if (s >= 3600)
-		printf("%lldh", s / 3600 % 24);
-	if (s >= 60)
-		printf("%lldm", s / 60 % 60);
-	printf("%llds", s % 60);
 }
 
 static void print_head(json_t *status)
@@ -54,18 +21,19 @@ static void print_head(json_t *status)
 	size_t index;
 
 	printf("weft %s, pid %lld, engine %s, up ", text_of(status, "version"),
-	       (long long)number_of(status, "pid"), text_of(status, "engine"));
-	print_uptime(number_of(status, "uptime_s"));
+	       (long long)weft_json_number(status, "pid"), text_of(status, "engine"));
+	printf("%s", weft_uptime_text((uint64_t)weft_json_number(status, "uptime_s")).s);
 	printf("\nconfiguration: %s\n", file ? file : "none (started with options)");
 	json_array_foreach(json_object_get(status, "listeners"), index, item)
 		printf("listening on %s (port id %lld)\n", text_of(item, "uri"),
-		       (long long)number_of(item, "portid"));
+		       (long long)weft_json_number(item, "portid"));
 }
 
 /* Of its storage, where there are any. */
 static void print_errors(json_t *ns)
 {
-	json_int_t reads = number_of(ns, "read_errors"), writes = number_of(ns, "write_errors");
+	json_int_t reads = weft_json_number(ns, "read_errors"),
+		   writes = weft_json_number(ns, "write_errors");
 
 	if (reads || writes)
 		printf("  %6s storage failed %lld read%s and %lld write%s; the target's log says why\n",
@@ -75,7 +43,7 @@ static void print_errors(json_t *ns)
 
 static void print_holder(json_t *ns)
 {
-	json_int_t node = number_of(ns, "held_by_node");
+	json_int_t node = weft_json_number(ns, "held_by_node");
 
 	if (node)
 		printf("  %6s NOT SERVED: a process that is no member has it open as node %lld; the "
@@ -85,7 +53,7 @@ static void print_holder(json_t *ns)
 
 static void print_namespaces(json_t *list)
 {
-	char size[32], used[32];
+	struct weft_text size, used;
 	json_t *ns;
 	size_t index;
 
@@ -93,12 +61,12 @@ static void print_namespaces(json_t *list)
 		printf("  %6s %8s %8s %6s %5s  %-36s  %s\n", "NSID", "SIZE", "USED", "BLOCK",
 		       "GROUP", "UUID", "BACKEND");
 	json_array_foreach(list, index, ns) {
-		short_size(number_of(ns, "size"), size, sizeof(size));
-		short_size(number_of(ns, "used"), used, sizeof(used));
+		size = weft_short_size_text((uint64_t)weft_json_number(ns, "size"));
+		used = weft_short_size_text((uint64_t)weft_json_number(ns, "used"));
 		printf("  %6lld %8s %8s %6lld %5lld  %-36s  %s%s\n",
-		       (long long)number_of(ns, "nsid"), size, used,
-		       (long long)number_of(ns, "block_size"),
-		       (long long)number_of(ns, "ana_group"), text_of(ns, "uuid"),
+		       (long long)weft_json_number(ns, "nsid"), size.s, used.s,
+		       (long long)weft_json_number(ns, "block_size"),
+		       (long long)weft_json_number(ns, "ana_group"), text_of(ns, "uuid"),
 		       text_of(ns, "backend"),
 		       json_is_true(json_object_get(ns, "read_only")) ? " (read-only)" : "");
 		print_errors(ns);
@@ -123,12 +91,13 @@ static void print_ana(json_t *groups)
 	json_array_foreach(groups, index, group)
 		if (strcmp(text_of(group, "state"), "optimized"))
 			printf("  %6s group %lld: %s\n", "",
-			       (long long)number_of(group, "ana_group"), text_of(group, "state"));
+			       (long long)weft_json_number(group, "ana_group"),
+			       text_of(group, "state"));
 }
 
 static void print_controllers(json_t *list)
 {
-	char in[32], out[32];
+	struct weft_text in, out;
 	json_t *ctrl;
 	size_t index;
 
@@ -136,12 +105,13 @@ static void print_controllers(json_t *list)
 		printf("  %6s %10s %12s %8s %12s %8s  %-21s %s\n", "CNTLID", "I/O QUEUES", "READS",
 		       "READ", "WRITES", "WRITTEN", "PEER", "HOST");
 	json_array_foreach(list, index, ctrl) {
-		short_size(number_of(ctrl, "read_bytes"), out, sizeof(out));
-		short_size(number_of(ctrl, "write_bytes"), in, sizeof(in));
+		out = weft_short_size_text((uint64_t)weft_json_number(ctrl, "read_bytes"));
+		in = weft_short_size_text((uint64_t)weft_json_number(ctrl, "write_bytes"));
 		printf("  %6lld %10lld %12lld %8s %12lld %8s  %-21s %s\n",
-		       (long long)number_of(ctrl, "cntlid"), (long long)number_of(ctrl, "queues"),
-		       (long long)number_of(ctrl, "reads"), out,
-		       (long long)number_of(ctrl, "writes"), in, peer_of(ctrl),
+		       (long long)weft_json_number(ctrl, "cntlid"),
+		       (long long)weft_json_number(ctrl, "queues"),
+		       (long long)weft_json_number(ctrl, "reads"), out.s,
+		       (long long)weft_json_number(ctrl, "writes"), in.s, peer_of(ctrl),
 		       text_of(ctrl, "hostnqn"));
 		print_ana(json_object_get(ctrl, "ana"));
 	}
@@ -206,7 +176,7 @@ static void print_ports(json_t *ports)
 	json_array_foreach(ports, index, port) {
 		const char *before = " ";
 
-		printf("  ANA port %lld:", (long long)number_of(port, "portid"));
+		printf("  ANA port %lld:", (long long)weft_json_number(port, "portid"));
 		for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
 			json_auto_t *groups = groups_with(port, states[i]);
 
@@ -225,10 +195,10 @@ static void print_cluster(json_t *cluster)
 	json_t *member;
 	size_t index;
 
-	printf("  node %lld of %lld:", (long long)number_of(cluster, "node"),
-	       (long long)number_of(cluster, "of"));
+	printf("  node %lld of %lld:", (long long)weft_json_number(cluster, "node"),
+	       (long long)weft_json_number(cluster, "of"));
 	json_array_foreach(json_object_get(cluster, "members"), index, member) {
-		printf("%s %lld ", index ? "," : "", (long long)number_of(member, "node"));
+		printf("%s %lld ", index ? "," : "", (long long)weft_json_number(member, "node"));
 		if (!json_is_true(json_object_get(member, "alive")))
 			printf("is gone");
 		else
@@ -280,9 +250,9 @@ static void print_unknown(json_t *list)
 	size_t index;
 
 	json_array_foreach(list, index, reactor) {
-		now += number_of(reactor, "unknown");
-		most += number_of(reactor, "unknown_max");
-		displaced += number_of(reactor, "displaced");
+		now += weft_json_number(reactor, "unknown");
+		most += weft_json_number(reactor, "unknown_max");
+		displaced += weft_json_number(reactor, "displaced");
 	}
 	if (now || displaced)
 		printf("connections without Connect: %lld of at most %lld, %lld closed for others\n",
@@ -292,8 +262,9 @@ static void print_unknown(json_t *list)
 static void print_queues(json_t *queues)
 {
 	printf("\nqueues: %lld of at most %lld, %lld of them of the discovery service\n",
-	       (long long)number_of(queues, "taken"), (long long)number_of(queues, "max"),
-	       (long long)number_of(queues, "discovery"));
+	       (long long)weft_json_number(queues, "taken"),
+	       (long long)weft_json_number(queues, "max"),
+	       (long long)weft_json_number(queues, "discovery"));
 }
 
 static void print_reactors(json_t *list)
@@ -303,8 +274,8 @@ static void print_reactors(json_t *list)
 
 	printf("connections by CPU:");
 	json_array_foreach(list, index, reactor)
-		printf(" %lld:%lld", (long long)number_of(reactor, "cpu"),
-		       (long long)number_of(reactor, "queues"));
+		printf(" %lld:%lld", (long long)weft_json_number(reactor, "cpu"),
+		       (long long)weft_json_number(reactor, "queues"));
 	printf("\n");
 }
 

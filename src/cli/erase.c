@@ -7,47 +7,21 @@
 #include "cli/erase.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/range.h"
-#include "cli/units.h"
+#include "cli/host_options.h"
 
 #define PIECE      (UINT64_C(128) << 20)
 #define PASSES_MAX 8
 
 /* --- options ---------------------------------------------------------------------------------- */
-
-int weft_erase_option(void *arg, int option)
-{
-	struct weft_erase *what = arg;
-
-	switch (option) {
-	case ERASE_OFFSET:
-		what->has_offset = true;
-		return weft_cli_size(what->command, "offset", optarg, &what->offset);
-	case ERASE_LENGTH:
-		what->has_length = true;
-		return weft_cli_size(what->command, "length", optarg, &what->length);
-	case ERASE_ALL:
-		return weft_cli_set(&what->all);
-	case ERASE_JSON:
-		return weft_cli_set(&what->json);
-	case ERASE_DEAC:
-		what->flags |= WEFT_UNMAP;
-		return 1;
-	case 'q':
-		return weft_cli_set(&what->quiet);
-	case OPT_NS:
-		return weft_host_ns_option(what->command, optarg, &what->nsid);
-	default:
-		return weft_host_option(&what->connect, what->command, option, optarg);
-	}
-}
 
 /* Nothing is taken for granted: what is gone is gone. */
 static int check_options(const struct weft_erase *what)
@@ -77,7 +51,7 @@ static int erase_pieces(const struct weft_erase *what, struct weft_queue *queue,
 		uint64_t left = what->length - done;
 		struct weft_cmd cmd = {
 			.op = what->op,
-			.flags = what->flags,
+			.flags = what->deac ? WEFT_UNMAP : 0,
 			.ns = ns,
 			.offset = what->offset + done,
 			.length = left < PIECE ? left : PIECE,

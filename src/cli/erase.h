@@ -4,16 +4,14 @@
 
 #include "cli/host_options.h"
 
-enum { ERASE_OFFSET = 256, ERASE_LENGTH, ERASE_ALL, ERASE_JSON, ERASE_DEAC };
-
-#define WEFT_ERASE_OPTIONS                                           \
-	{ "offset", required_argument, NULL, ERASE_OFFSET },         \
-		{ "length", required_argument, NULL, ERASE_LENGTH }, \
-		{ "all", no_argument, NULL, ERASE_ALL },             \
-		{ "json", no_argument, NULL, ERASE_JSON },           \
-	{                                                            \
-		"quiet", no_argument, NULL, 'q'                      \
-	}
+#define WEFT_ERASE_OPTIONS                                                    \
+	WEFT_CLI_SIZE("offset", struct weft_erase, offset,                    \
+		      WEFT_CLI_GIVEN(struct weft_erase, has_offset)),         \
+		WEFT_CLI_SIZE("length", struct weft_erase, length,            \
+			      WEFT_CLI_GIVEN(struct weft_erase, has_length)), \
+		WEFT_CLI_FLAG("all", 0, struct weft_erase, all),              \
+		WEFT_CLI_FLAG("json", 0, struct weft_erase, json),            \
+		WEFT_CLI_FLAG("quiet", 'q', struct weft_erase, quiet)
 
 #define WEFT_ERASE_USAGE                                                          \
 	"      --offset N      from this byte on, a multiple of the block size\n" \
@@ -26,7 +24,7 @@ struct weft_erase {
 	const char *command, *uri;
 	const char *doing, *did; /* "zeroing", "zeroed" */
 	enum weft_op_code op;
-	unsigned flags; /* of weft_cmd */
+	bool deac; /* the space may be deallocated */
 	struct weft_options connect;
 	uint32_t nsid;
 	uint64_t offset, length;
@@ -34,8 +32,6 @@ struct weft_erase {
 	bool json, quiet;
 };
 
-/* For weft_cli_options(); @arg is a struct weft_erase. */
-int weft_erase_option(void *arg, int option);
 /* With the options taken: looks at them and at the words that are left, and does it. Returns the
  * exit status. */
 int weft_erase(struct weft_erase *what, int argc, char **argv);

@@ -3,14 +3,14 @@
 #include "cli/host_options.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/plural.h"
-#include "cli/cli.h"
-#include "cli/units.h"
+#include "base/units.h"
 
 #define LOSS_MS     30000
 #define NSIDS_SHOWN 16
@@ -21,45 +21,26 @@ void weft_host_options_init(struct weft_options *options)
 	options->loss_ms = LOSS_MS;
 }
 
-static int take_timeout(struct weft_options *options, const char *command, const char *value)
+int weft_host_take_timeout(const char *command, const struct weft_cli_option *option,
+			   const char *value, void *to)
 {
-	if (!weft_ms_parse(value, &options->connect_ms) && options->connect_ms)
+	uint32_t *ms = to;
+
+	if (!weft_ms_parse(value, ms) && *ms)
 		return 1;
 	weft_cli_usage_error(command, "--timeout: expected a time such as 500ms or 5s, got \"%s\"",
 			     value);
 	return -1;
 }
 
-int weft_host_option(struct weft_options *options, const char *command, int option,
-		     const char *value)
-{
-	switch (option) {
-	case OPT_HOSTNQN:
-		options->hostnqn = value;
-		return 1;
-	case OPT_HOSTID:
-		options->hostid = value;
-		return 1;
-	case OPT_HDGST:
-		options->hdgst = true;
-		return 1;
-	case OPT_DDGST:
-		options->ddgst = true;
-		return 1;
-	case OPT_TIMEOUT:
-		return take_timeout(options, command, value);
-	default:
-		return 0;
-	}
-}
-
-int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid)
+int weft_host_take_nsid(const char *command, const struct weft_cli_option *option,
+			const char *value, void *to)
 {
 	char *end;
 	unsigned long long number = strtoull(value, &end, 0);
 
 	if (*value >= '0' && *value <= '9' && !*end && number && number < UINT32_MAX) {
-		*nsid = (uint32_t)number;
+		*(uint32_t *)to = (uint32_t)number;
 		return 1;
 	}
 	weft_cli_usage_error(command, "--ns: expected a namespace id from 1 on, got \"%s\"", value);
@@ -185,6 +166,15 @@ void weft_host_print_state(const char *command, const char *uri, const struct we
 		fprintf(stderr, "%s: connection lost to %s: %s; reconnecting\n", command, uri,
 			event_cause(event));
 	*lost = !live;
+}
+
+void weft_host_print_nothing(const char *sentence, const char *uri,
+			     const struct weft_options *options)
+{
+	char nqn[224];
+
+	weft_host_nqn(uri, options, nqn);
+	printf("%s; this host is %s\n", sentence, nqn);
 }
 
 void weft_host_print_unfollowed(const char *command, const struct weft_discovery *log)

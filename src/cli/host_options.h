@@ -3,30 +3,20 @@
 #ifndef WEFT_CLI_HOST_OPTIONS_H
 #define WEFT_CLI_HOST_OPTIONS_H
 
-#include <getopt.h>
 #include <weft/host.h>
 
 #include "base/err.h"
+#include "cli/cli.h"
 #include "cli/path_wait.h"
 
-/* Apart from the letters and numbers of a command's own options. */
-enum {
-	OPT_HOSTNQN = 0x1000,
-	OPT_HOSTID,
-	OPT_HDGST,
-	OPT_DDGST,
-	OPT_TIMEOUT,
-	OPT_NS,
-};
-
-#define WEFT_HOST_OPTIONS                                          \
-	{ "hostnqn", required_argument, NULL, OPT_HOSTNQN },       \
-		{ "hostid", required_argument, NULL, OPT_HOSTID }, \
-		{ "hdgst", no_argument, NULL, OPT_HDGST },         \
-		{ "ddgst", no_argument, NULL, OPT_DDGST },         \
-	{                                                          \
-		"timeout", required_argument, NULL, OPT_TIMEOUT    \
-	}
+/* Rows of a command's table: @member of @type is a struct weft_options. */
+#define WEFT_HOST_OPTIONS(type, member)                          \
+	WEFT_CLI_TEXT("hostnqn", 0, type, member.hostnqn),       \
+		WEFT_CLI_TEXT("hostid", 0, type, member.hostid), \
+		WEFT_CLI_FLAG("hdgst", 0, type, member.hdgst),   \
+		WEFT_CLI_FLAG("ddgst", 0, type, member.ddgst),   \
+		WEFT_CLI_OWN("timeout", weft_host_take_timeout,  \
+			     .to = WEFT_CLI_AT(type, member.connect_ms, uint32_t))
 
 #define WEFT_HOST_USAGE                                                                \
 	"      --hostnqn NQN   the name to connect with (that of /etc/nvme/hostnqn)\n" \
@@ -35,11 +25,9 @@ enum {
 	"      --ddgst         checksums over data\n"                                  \
 	"      --timeout TIME  for a connection to come about, such as 500ms or 5s (10s)\n"
 
-/* Of the commands that work on one namespace. */
-#define WEFT_NS_OPTION                                \
-	{                                             \
-		"ns", required_argument, NULL, OPT_NS \
-	}
+/* Of the commands that work on one namespace; @member is a uint32_t. */
+#define WEFT_NS_OPTION(type, member) \
+	WEFT_CLI_OWN("ns", weft_host_take_nsid, .to = WEFT_CLI_AT(type, member, uint32_t))
 
 #define WEFT_NS_USAGE "      --ns N          the namespace; instead of nsid=N in the URI\n"
 
@@ -51,12 +39,7 @@ enum {
 
 /* The library's defaults, but for loss_timeout: people wait 30 s, not 10 minutes. */
 void weft_host_options_init(struct weft_options *options);
-/* 1: taken; 0: it is not one of these; -1: its value is wrong, and that was printed. */
-int weft_host_option(struct weft_options *options, const char *command, int option,
-		     const char *value);
-
-/* 1: @value is a namespace id; -1: it is not, and that was printed. */
-int weft_host_ns_option(const char *command, const char *value, uint32_t *nsid);
+weft_cli_take weft_host_take_timeout, weft_host_take_nsid;
 
 /* Checks that one argument is left, at optind: EXIT_OK, or EXIT_USAGE after an error with @example
  * was printed. */
@@ -73,6 +56,10 @@ bool weft_host_name(char *nqn, size_t size);
 void weft_host_id(const char *uri, const struct weft_options *options, uint8_t hostid[16]);
 /* The host's name, likewise. */
 void weft_host_nqn(const char *uri, const struct weft_options *options, char nqn[224]);
+
+/* "SENTENCE; this host is NQN", where a target shows this host nothing. */
+void weft_host_print_nothing(const char *sentence, const char *uri,
+			     const struct weft_options *options);
 
 /* Whether @text is meant as a URI, and not as the name of a file. */
 bool weft_cli_is_uri(const char *text);
@@ -137,5 +124,15 @@ bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
 				   const struct weft_ctrl_info *since);
 /* Also if one of the first two has failed half way; no I/O is in flight. */
 void weft_remote_close(struct weft_remote *remote);
+
+/* --- range.c: what a user asks for, against the namespace ------------------------------------- */
+
+/* "--offset 1000 is not a multiple of the block size 4096: use 0 or 4096"; @option has its
+ * dashes. */
+int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
+			    struct weft_err *err);
+/* Whether --offset and --length (WEFT_CLI_ALL: not given) are whole blocks, and inside of it. */
+int weft_range_check(const char *uri, const struct weft_ns_info *info, uint64_t offset,
+		     uint64_t length, struct weft_err *err);
 
 #endif

@@ -49,7 +49,7 @@ ssize_t weft_input_fill(struct weft_input *input, void *buf, size_t want, struct
 }
 
 /* One byte more than there is room for tells that there are more. */
-static int check_end(struct weft_input *input, size_t max, struct weft_err *err)
+static int check_input_max(struct weft_input *input, size_t max, struct weft_err *err)
 {
 	char more;
 	ssize_t got = weft_input_fill(input, &more, 1, err);
@@ -70,7 +70,7 @@ int weft_input_read(const char *path, void *buf, size_t max, size_t *length, str
 		rc = got < 0 ? (int)got : 0;
 	}
 	if (rc == 0 && (size_t)got == max)
-		rc = check_end(&input, max, err);
+		rc = check_input_max(&input, max, err);
 	weft_input_close(&input);
 	*length = rc == 0 ? (size_t)got : 0;
 	return rc;

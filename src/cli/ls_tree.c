@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/ls.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "cli/units.h"
 
 /* In front of a branch, of the last one, of more lines about either. */
 struct lines {

@@ -1,6 +1,6 @@
 /* opcodes.c - commands by their opcodes (NVMe base 2.0, figures 138 and 388; NVM command set 1.0,
  * figure 17). */
-#include "cli/opcodes.h"
+#include "cli/passthru.h"
 
 #include "proto/nvme.h"
 

@@ -1,11 +1,14 @@
-/* options.c - what is wrong with an option, in one line. */
+/* options.c - options of a command, from its table; what is wrong with one is said in one line. */
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/size.h"
@@ -43,7 +46,7 @@ static int refuse_long(const char *command, const char *word, const struct optio
 	return EXIT_USAGE;
 }
 
-int weft_cli_wrong_option(char **argv, int result, const struct option *options)
+static int wrong_option(char **argv, int result, const struct option *options)
 {
 	const char *word = argv[optind - 1];
 	const struct option *known = optopt ? find_value(options, optopt) : NULL;
@@ -57,20 +60,102 @@ int weft_cli_wrong_option(char **argv, int result, const struct option *options)
 	return refuse_long(argv[0], word, options);
 }
 
-int weft_cli_options(int argc, char **argv, const char *letters, const struct option *options,
-		     const char *usage, int (*take)(void *arg, int option), void *arg)
-{
-	int option, taken;
+/* --- getopt's form of the table --------------------------------------------------------------- */
 
+enum { ROW = 256 }; /* + index: the value of an option without a letter */
+
+struct getopt_form {
+	struct option options[OPTIONS_MAX + 1];
+	char letters[2 * OPTIONS_MAX + 2]; /* ":" first: a missing value is told from the rest */
+};
+
+static void add_to_form(struct getopt_form *form, size_t i, const char *name, char letter,
+			bool has_value)
+{
+	size_t end = strlen(form->letters);
+
+	assert(i < OPTIONS_MAX);
+	form->options[i] = (struct option){ .name = name,
+					    .has_arg = has_value ? required_argument : no_argument,
+					    .val = letter ? letter : ROW + (int)i };
+	if (!letter)
+		return;
+	form->letters[end++] = letter;
+	if (has_value)
+		form->letters[end] = ':';
+}
+
+static void make_form(struct getopt_form *form, const struct weft_cli_option *options, bool help)
+{
+	size_t count = 0;
+
+	*form = (struct getopt_form){ .letters = ":" };
+	for (; options[count].name; count++)
+		add_to_form(form, count, options[count].name, options[count].letter,
+			    options[count].has_value);
+	if (help)
+		add_to_form(form, count, "help", 'h', false);
+}
+
+/* NULL: getopt did not know it. */
+static const struct weft_cli_option *find_row(const struct weft_cli_option *options, int value)
+{
+	if (value >= ROW)
+		return &options[value - ROW];
+	while (options->name && options->letter != value)
+		options++;
+	return options->name ? options : NULL;
+}
+
+int weft_cli_options(int argc, char **argv, const struct weft_cli_option *options,
+		     const char *usage, void *arg)
+{
+	const struct weft_cli_option *row;
+	struct getopt_form form;
+	int option;
+
+	make_form(&form, options, usage);
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, letters, options, NULL)) != -1) {
-		if (option == 'h')
+	while ((option = getopt_long(argc, argv, form.letters, form.options, NULL)) != -1) {
+		if (usage && option == 'h')
 			return fputs(usage, stdout) < 0 ? EXIT_FAILED : EXIT_OK;
-		taken = take(arg, option);
-		if (taken <= 0)
-			return taken ? EXIT_USAGE : weft_cli_wrong_option(argv, option, options);
+		row = find_row(options, option);
+		if (!row)
+			return wrong_option(argv, option, form.options);
+		if (row->given)
+			*(bool *)((char *)arg + row->given) = true;
+		if (row->take(argv[0], row, optarg, (char *)arg + row->to) < 0)
+			return EXIT_USAGE;
 	}
 	return WEFT_CLI_GO_ON;
+}
+
+/* --- values ----------------------------------------------------------------------------------- */
+
+int weft_cli_take_flag(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
+{
+	*(bool *)to = true;
+	return 1;
+}
+
+int weft_cli_take_text(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
+{
+	*(const char **)to = value;
+	return 1;
+}
+
+int weft_cli_take_number(const char *command, const struct weft_cli_option *option,
+			 const char *value, void *to)
+{
+	return weft_cli_number(command, option->name, value, option->max, to);
+}
+
+int weft_cli_take_size(const char *command, const struct weft_cli_option *option, const char *value,
+		       void *to)
+{
+	return weft_cli_size(command, option->name, value, to);
 }
 
 bool weft_cli_is_number(const char *text, uint64_t max, uint64_t *value)
@@ -114,8 +199,11 @@ int weft_cli_size(const char *command, const char *name, const char *text, uint6
 	return -1;
 }
 
-int weft_cli_set(bool *flag)
+char *weft_cli_absolute_path(const char *path)
 {
-	*flag = true;
-	return 1;
+	char cwd[PATH_MAX], *text;
+
+	if (!path[0] || path[0] == '/' || !getcwd(cwd, sizeof(cwd)))
+		return strdup(path);
+	return asprintf(&text, "%s/%s", cwd, path) < 0 ? NULL : text;
 }

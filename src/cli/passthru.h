@@ -25,4 +25,21 @@ int weft_passthru_io(struct weft_remote *remote, struct weft_passthru *it, struc
 int weft_passthru_check(const struct weft_passthru *it, bool admin, uint32_t needed,
 			struct weft_err *err);
 
+/* --- what a command is called, opcodes.c ------------------------------------------------------ */
+
+/* "Get Log Page"; "Unknown" where the specification has none. A constant, never NULL. */
+const char *weft_opcode_text(bool admin, uint8_t opcode);
+
+/* --- which field a controller refused it for (Invalid Field), from its error log -----------------
+ *
+ * Each returns whether that is the reason, and then the sentence is set. @uri: as the user wrote
+ * it. */
+
+/* Reservations of the namespace do not persist through power loss. */
+bool weft_invalid_field_ptpl(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid,
+			     struct weft_err *err);
+/* The controller does not have the feature, and says so in its log page of features. */
+bool weft_invalid_field_feature(struct weft_ctrl *ctrl, const char *uri, uint8_t fid,
+				const char *name, struct weft_err *err);
+
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/units.h"
+#include "base/units.h"
 
 #define COLUMNS_DEFAULT 80
 #define COLUMNS_MAX     160

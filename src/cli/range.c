@@ -1,14 +1,14 @@
 /* range.c - check a range that a user asks for against the namespace, before anything is sent.
  * Errors name the options. A refused range has changed nothing. */
-#include "cli/range.h"
+#include "cli/host_options.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/units.h"
 #include "cli/cli.h"
-#include "cli/units.h"
 
 int weft_cli_check_multiple(const char *option, uint64_t value, uint32_t block,
 			    struct weft_err *err)

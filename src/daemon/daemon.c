@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/control/methods.h"
-#include "daemon/sd_notify.h"
 #include "daemon/pidfile.h"
 #include "daemon/internal.h"
 
@@ -70,7 +69,7 @@ static void reopen_log(void)
 		weft_info("SIGHUP: the log begins anew");
 }
 
-static void on_signal(struct weft_daemon *d, const struct signalfd_siginfo *info)
+static void on_daemon_signal(struct weft_daemon *d, const struct signalfd_siginfo *info)
 {
 	const char *name = sigabbrev_np((int)info->ssi_signo);
 
@@ -101,7 +100,7 @@ static void on_signals(struct weft_op *op, int res)
 	struct signalfd_siginfo info;
 
 	while (read(d->signals.fd, &info, sizeof(info)) == sizeof(info))
-		on_signal(d, &info);
+		on_daemon_signal(d, &info);
 	weft_sock_poll(&d->signals, &d->signal_op);
 }
 

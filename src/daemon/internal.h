@@ -147,4 +147,8 @@ void weft_daemon_log_ns(struct weft_daemon *d, const char *nqn, uint32_t nsid);
 
 json_t *weft_status_json(struct weft_daemon *d);
 
+/* sd_notify.c: tells the service manager how far we are. "READY=1", "STOPPING=1". Does nothing if
+ * $NOTIFY_SOCKET is not set. */
+void weft_sd_notify(const char *state);
+
 #endif

@@ -1,5 +1,5 @@
 /* sd_notify.c - tell the service manager how far we are (sd_notify(3)). */
-#include "daemon/sd_notify.h"
+#include "daemon/internal.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -10,16 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/verify.h"
-#include "cli/bench/ledger.h"
-#include "cli/bench/path_loss.h"
-#include "cli/bench/pace.h"
-#include "cli/bench/plan.h"
-#include "cli/bench/plot.h"
-#include "cli/bench/result.h"
-#include "cli/bench/stamp.h"
-#include "cli/bench/units.h"
-#include "cli/bench/parse.h"
+#include "base/units.h"
+#include "bench/verify.h"
+#include "bench/ledger.h"
+#include "bench/path_loss.h"
+#include "bench/pace.h"
+#include "bench/plan.h"
+#include "bench/plot.h"
+#include "bench/stamp.h"
 #include "running.h"
 
 /* --- blocks ----------------------------------------------------------------------------------- */
@@ -432,7 +430,7 @@ static void times_table(void **state)
 	for_each_named(i, time_cases, text) {
 		uint64_t ns = 0;
 
-		if (bench_parse_time(time_cases[i].text, &ns) != time_cases[i].rc ||
+		if (weft_ns_parse(time_cases[i].text, &ns) != time_cases[i].rc ||
 		    ns != time_cases[i].ns)
 			fail_msg("\"%s\": %llu", time_cases[i].text, (unsigned long long)ns);
 	}
@@ -442,11 +440,11 @@ static void counts_are_decimal(void **state)
 {
 	uint64_t count;
 
-	assert_int_equal(bench_parse_count("10k", &count), 0);
+	assert_int_equal(weft_count_parse("10k", &count), 0);
 	assert_int_equal(count, 10000);
-	assert_int_equal(bench_parse_count("1.5M", &count), 0);
+	assert_int_equal(weft_count_parse("1.5M", &count), 0);
 	assert_int_equal(count, 1500000);
-	assert_int_equal(bench_parse_count("10G", &count), -EINVAL);
+	assert_int_equal(weft_count_parse("10G", &count), -EINVAL);
 }
 
 static const struct {
@@ -461,22 +459,21 @@ static const struct {
 static void times_have_three_digits(void **state)
 {
 	for_each_named(i, text_cases, text)
-		assert_string_equal(bench_text_time(text_cases[i].ns, false).text,
-				    text_cases[i].text);
-	assert_string_equal(bench_text_time(41234, true).text, "41.2 µs");
+		assert_string_equal(weft_time_text(text_cases[i].ns, false).s, text_cases[i].text);
+	assert_string_equal(weft_time_text(41234, true).s, "41.2 µs");
 }
 
 static void numbers_for_people(void **state)
 {
-	assert_string_equal(bench_text_count(812).text, "812");
-	assert_string_equal(bench_text_count(70123).text, "70.1k");
-	assert_string_equal(bench_text_count(1234567).text, "1.23M");
-	assert_string_equal(bench_text_grouped(0).text, "0");
-	assert_string_equal(bench_text_grouped(999).text, "999");
-	assert_string_equal(bench_text_grouped(1000).text, "1,000");
-	assert_string_equal(bench_text_grouped(1234567).text, "1,234,567");
-	assert_string_equal(bench_text_size(4096).text, "4 KiB");
-	assert_string_equal(bench_text_size(512).text, "512 B");
+	assert_string_equal(weft_count_text(812).s, "812");
+	assert_string_equal(weft_count_text(70123).s, "70.1k");
+	assert_string_equal(weft_count_text(1234567).s, "1.23M");
+	assert_string_equal(weft_grouped_text(0).s, "0");
+	assert_string_equal(weft_grouped_text(999).s, "999");
+	assert_string_equal(weft_grouped_text(1000).s, "1,000");
+	assert_string_equal(weft_grouped_text(1234567).s, "1,234,567");
+	assert_string_equal(weft_unit_size_text(4096).s, "4 KiB");
+	assert_string_equal(weft_unit_size_text(512).s, "512 B");
 }
 
 /* --- how it ends ------------------------------------------------------------------------------ */

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/counters.h"
+#include "base/units.h"
+#include "cli/print.h"
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
 #include "cli/id/id.h"
 #include "cli/progress.h"
-#include "cli/units.h"
 #include "cli/path_wait.h"
 #include "running.h"
 

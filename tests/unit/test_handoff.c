@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "daemon/takeover/frames.h"
-#include "daemon/takeover/hex.h"
+#include "daemon/takeover/frame_schema.h"
 #include "daemon/internal.h"
 #include "running.h"
 

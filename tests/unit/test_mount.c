@@ -11,8 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/byte_io.h"
-#include "cli/mount/block_span.h"
+#include "volume/internal.h"
 #include "running.h"
 
 #define SIZE    (16 * 4096)
@@ -99,9 +98,9 @@ unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64
 	return n;
 }
 
-static void bytes_init(struct weft_byte_io *bytes, uint32_t block, bool can_zero)
+static void bytes_init(struct weft_volume *bytes, uint32_t block, bool can_zero)
 {
-	*bytes = (struct weft_byte_io){ .block_size = block, .can_zero = can_zero };
+	*bytes = (struct weft_volume){ .info.block_size = block, .can_zero = can_zero };
 	weft_range_locks_init(&bytes->write_locks);
 	block_size = block;
 	zeroes_seen = 0;
@@ -137,7 +136,7 @@ static void test_span(void **state)
 static void random_mix(uint32_t block, bool can_zero)
 {
 	static uint8_t model[SIZE], data[SIZE];
-	struct weft_byte_io bytes;
+	struct weft_volume bytes;
 	unsigned seed = block + can_zero;
 
 	bytes_init(&bytes, block, can_zero);
@@ -149,16 +148,16 @@ static void random_mix(uint32_t block, bool can_zero)
 
 		switch (rand_r(&seed) % 3) {
 		case 0:
-			assert_int_equal(weft_byte_io_read(&bytes, data, length, offset), fits);
+			assert_int_equal(weft_volume_read(&bytes, data, length, offset), fits);
 			assert_memory_equal(data, model + offset, fits);
 			break;
 		case 1:
 			memset(data, rand_r(&seed), length);
-			assert_int_equal(weft_byte_io_write(&bytes, data, length, offset, 0), fits);
+			assert_int_equal(weft_volume_write(&bytes, data, length, offset, 0), fits);
 			memcpy(model + offset, data, fits);
 			break;
 		default:
-			assert_int_equal(weft_byte_io_zero(&bytes, length, offset, WEFT_UNMAP), 0);
+			assert_int_equal(weft_volume_zero(&bytes, length, offset, WEFT_UNMAP), 0);
 			memset(model + offset, 0, fits);
 		}
 		assert_memory_equal(blocks, model, SIZE);
@@ -177,33 +176,33 @@ static void test_mix(void **state)
 
 static void test_end(void **state)
 {
-	struct weft_byte_io bytes;
+	struct weft_volume bytes;
 	uint8_t data[1024] = {};
 
 	bytes_init(&bytes, 512, true);
-	assert_int_equal(weft_byte_io_read(&bytes, data, 100, SIZE), 0);
-	assert_int_equal(weft_byte_io_read(&bytes, data, 100, UINT64_MAX - 200), 0);
-	assert_int_equal(weft_byte_io_read(&bytes, data, 1024, SIZE - 7), 7);
-	assert_int_equal(weft_byte_io_write(&bytes, data, 1, SIZE, 0), -ENOSPC);
-	assert_int_equal(weft_byte_io_write(&bytes, data, 0, SIZE, 0), 0);
-	assert_int_equal(weft_byte_io_write(&bytes, data, 1024, SIZE - 513, 0), 513);
-	assert_int_equal(weft_byte_io_zero(&bytes, SIZE, SIZE - 600, 0), 0);
-	assert_int_equal(weft_byte_io_zero(&bytes, 512, SIZE + 512, 0), 0);
+	assert_int_equal(weft_volume_read(&bytes, data, 100, SIZE), 0);
+	assert_int_equal(weft_volume_read(&bytes, data, 100, UINT64_MAX - 200), 0);
+	assert_int_equal(weft_volume_read(&bytes, data, 1024, SIZE - 7), 7);
+	assert_int_equal(weft_volume_write(&bytes, data, 1, SIZE, 0), -ENOSPC);
+	assert_int_equal(weft_volume_write(&bytes, data, 0, SIZE, 0), 0);
+	assert_int_equal(weft_volume_write(&bytes, data, 1024, SIZE - 513, 0), 513);
+	assert_int_equal(weft_volume_zero(&bytes, SIZE, SIZE - 600, 0), 0);
+	assert_int_equal(weft_volume_zero(&bytes, 512, SIZE + 512, 0), 0);
 	assert_int_equal(blocks[SIZE - 601], 0x11);
 	assert_int_equal(blocks[SIZE - 600], 0);
 }
 
 static void test_flags(void **state)
 {
-	struct weft_byte_io bytes;
+	struct weft_volume bytes;
 	uint8_t data[512] = {};
 
 	bytes_init(&bytes, 512, true);
-	weft_byte_io_write(&bytes, data, 100, 3, WEFT_FUA);
+	weft_volume_write(&bytes, data, 100, 3, WEFT_FUA);
 	assert_int_equal(seen_flags, WEFT_FUA);
-	weft_byte_io_write(&bytes, data, 512, 0, 0);
+	weft_volume_write(&bytes, data, 512, 0, 0);
 	assert_int_equal(seen_flags, 0);
-	weft_byte_io_zero(&bytes, 1024, 512, WEFT_UNMAP);
+	weft_volume_zero(&bytes, 1024, 512, WEFT_UNMAP);
 	assert_int_equal(seen_flags, WEFT_UNMAP);
 }
 
@@ -211,7 +210,7 @@ static void test_flags(void **state)
  * again when it comes back to them. */
 struct lane {
 	pthread_t thread;
-	struct weft_byte_io *bytes;
+	struct weft_volume *bytes;
 	unsigned index, lost;
 };
 
@@ -223,10 +222,10 @@ static void *write_lane(void *arg)
 	for (uint64_t i = 0; i < 4000; i++) {
 		uint64_t offset = (i % 8 * THREADS + lane->index) * sizeof(data);
 
-		weft_byte_io_read(lane->bytes, old, sizeof(old), offset);
+		weft_volume_read(lane->bytes, old, sizeof(old), offset);
 		lane->lost += i >= 8 && old[50] != (uint8_t)(i - 8);
 		memset(data, (int)i, sizeof(data));
-		weft_byte_io_write(lane->bytes, data, sizeof(data), offset, 0);
+		weft_volume_write(lane->bytes, data, sizeof(data), offset, 0);
 	}
 	return NULL;
 }
@@ -234,7 +233,7 @@ static void *write_lane(void *arg)
 static void test_neighbours(void **state)
 {
 	struct lane lanes[THREADS];
-	struct weft_byte_io bytes;
+	struct weft_volume bytes;
 
 	bytes_init(&bytes, 512, true);
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -265,39 +264,39 @@ static void test_seek(void **state)
 		{ "at the end", END, -ENXIO, -ENXIO },
 		{ "beyond", INT64_MAX, -ENXIO, -ENXIO },
 	};
-	struct weft_byte_io bytes;
+	struct weft_volume bytes;
 
 	bytes_init(&bytes, BLOCK, true);
 	memset(blocks, 0, SIZE);
 	blocks[1024] = blocks[2047] = blocks[END - 1] = 1;
 	for_each_named(i, rows, name) {
 		for (answer_blocks = 1; answer_blocks < 4; answer_blocks++) {
-			assert_int_equal(weft_byte_io_seek(&bytes, rows[i].offset, true),
+			assert_int_equal(weft_volume_seek(&bytes, rows[i].offset, true),
 					 rows[i].data);
-			assert_int_equal(weft_byte_io_seek(&bytes, rows[i].offset, false),
+			assert_int_equal(weft_volume_seek(&bytes, rows[i].offset, false),
 					 rows[i].hole);
 		}
 	}
 	answer_blocks = UINT64_MAX;
 	blocks[END - 1] = 0;
-	assert_int_equal(weft_byte_io_seek(&bytes, 2048, true), -ENXIO);
+	assert_int_equal(weft_volume_seek(&bytes, 2048, true), -ENXIO);
 }
 
 /* However little a target tells at a time, there is an end, and it is not wrong. */
 static void test_seek_ends(void **state)
 {
-	struct weft_byte_io bytes;
+	struct weft_volume bytes;
 	off_t at;
 
 	bytes_init(&bytes, 1, true);
 	answer_blocks = 1;
 	memset(blocks, 0, SIZE);
 	asked = 0;
-	at = weft_byte_io_seek(&bytes, 0, true);
+	at = weft_volume_seek(&bytes, 0, true);
 	assert_in_range(asked, 1, 4096);
 	assert_in_range(at, 1, SIZE - 1);
 	memset(blocks, 1, SIZE);
-	assert_int_equal(weft_byte_io_seek(&bytes, 0, false), SIZE);
+	assert_int_equal(weft_volume_seek(&bytes, 0, false), SIZE);
 	assert_in_range(asked, 2, 2 * 4096);
 	answer_blocks = UINT64_MAX;
 }

@@ -23,10 +23,20 @@ static unsigned count;      /* of them */
 static uint8_t kinds[MOST]; /* by nsid: which namespace is there; 0: it cannot be opened */
 static unsigned lists, opens, volumes, finds;
 
-struct volume {
-	struct weft_volume volume;
+struct weft_volume {
+	uint32_t nsid;
 	uint8_t kind;
+	void *user;
 };
+
+struct weft_volume_conn {
+	struct weft_ctrl_info first_info;
+};
+
+const struct weft_ctrl_info *weft_volume_conn_info(const struct weft_volume_conn *conn)
+{
+	return &conn->first_info;
+}
 
 int weft_volume_conn_list_ns(struct weft_volume_conn *conn, uint32_t *nsids, unsigned max,
 			     struct weft_err *err)
@@ -36,42 +46,42 @@ int weft_volume_conn_list_ns(struct weft_volume_conn *conn, uint32_t *nsids, uns
 	return (int)count;
 }
 
-static uint8_t kind_of(const struct weft_volume *volume)
-{
-	return container_of(volume, struct volume, volume)->kind;
-}
-
 int weft_volume_open(struct weft_volume_conn *conn, uint32_t nsid, struct weft_volume **out,
 		     struct weft_err *err)
 {
-	struct volume *volume;
+	struct weft_volume *volume;
 
 	opens++;
 	if (!kinds[nsid])
 		return -EIO;
 	volume = calloc(1, sizeof(*volume));
 	assert_non_null(volume);
-	volume->volume.info.nsid = nsid;
+	volume->nsid = nsid;
 	volume->kind = kinds[nsid];
 	volumes++;
-	*out = &volume->volume;
+	*out = volume;
 	return 0;
 }
 
 void weft_volume_close(struct weft_volume *volume)
 {
 	volumes--;
-	free(container_of(volume, struct volume, volume));
+	free(volume);
+}
+
+void weft_volume_set_user(struct weft_volume *volume, void *user)
+{
+	volume->user = user;
 }
 
 bool weft_volume_is_visible(struct weft_volume *volume)
 {
-	return kinds[volume->info.nsid] == kind_of(volume);
+	return kinds[volume->nsid] == volume->kind;
 }
 
 bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *other)
 {
-	return kind_of(volume) == kind_of(other);
+	return volume->kind == other->kind;
 }
 
 struct weft_id *__real_weft_ids_find(const struct weft_ids *ids, uint32_t number);
@@ -116,8 +126,8 @@ static void show(struct weft_mount_table *table, char *text)
 	*text = '\0';
 	while ((node = weft_mount_table_next(table, nsid))) {
 		text += sprintf(text, "%s%u", nsid ? " " : "", node->nsid);
-		if (kind_of(node->bytes.volume) != 1)
-			text += sprintf(text, ":%u", kind_of(node->bytes.volume));
+		if (node->volume->kind != 1)
+			text += sprintf(text, ":%u", node->volume->kind);
 		nsid = node->nsid;
 		weft_mount_node_put(table, node, 1);
 	}
@@ -177,8 +187,8 @@ static void test_held(void **state)
 	weft_mount_table_rescan(&table, NULL);
 	new = weft_mount_table_find(&table, "ns5");
 	assert_ptr_not_equal(old, new);
-	assert_int_equal(kind_of(old->bytes.volume), 1);
-	assert_int_equal(kind_of(new->bytes.volume), 2);
+	assert_int_equal(old->volume->kind, 1);
+	assert_int_equal(new->volume->kind, 2);
 	assert_int_equal(volumes, 3);
 	weft_mount_node_put(&table, old, 1);
 	assert_int_equal(volumes, 2);

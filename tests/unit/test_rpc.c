@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/control/line_buffer.h"
-#include "daemon/control/unix_listen.h"
+#include "daemon/control/socket.h"
 #include "daemon/control/rpc.h"
 #include "running.h"
 

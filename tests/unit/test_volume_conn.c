@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "cli/mount/volume.h"
+#include "volume/internal.h"
 #include "running.h"
 
 /* --- the library ------------------------------------------------------------------------------ */
@@ -29,7 +29,7 @@ struct weft_ns {
 	bool unflushed;
 };
 
-static struct weft_volume_conn conn;
+static struct weft_volume_conn *conn;
 static unsigned ctrls, spaces, opens;
 static uint64_t size = 4096;             /* of each namespace */
 static bool shared = true;               /* … by controllers */
@@ -139,8 +139,8 @@ int weft_queue_pool_run(struct weft_queue_pool *queues, struct weft_cmd *cmd, st
 	runs++;
 	cmd->status = fate.status;
 	if (fate.dies) {
-		conn.vctrl.ctrl->state = WEFT_DEAD;
-		conn.replace_tried_ms = 0;
+		conn->vctrl.ctrl->state = WEFT_DEAD;
+		conn->replace_tried_ms = 0;
 	}
 	memset(&fate, 0, sizeof(fate));
 	return rc;
@@ -155,9 +155,9 @@ static struct weft_volume *volumes[VOLUMES + 1]; /* by nsid */
 static int set_up(void **state)
 {
 	meanwhile = NULL;
-	assert_int_equal(weft_volume_conn_open(&conn, "", NULL, NULL), 0);
+	assert_int_equal(weft_volume_conn_open("", NULL, &conn, NULL), 0);
 	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
-		assert_int_equal(weft_volume_open(&conn, nsid, &volumes[nsid], NULL), 0);
+		assert_int_equal(weft_volume_open(conn, nsid, &volumes[nsid], NULL), 0);
 	opens = 0;
 	return 0;
 }
@@ -173,7 +173,7 @@ static int tear_down(void **state)
 {
 	for (uint32_t nsid = 1; nsid <= VOLUMES; nsid++)
 		close_volume(nsid);
-	weft_volume_conn_close(&conn);
+	weft_volume_conn_close(conn);
 	assert_int_equal(spaces, 0);
 	assert_int_equal(ctrls, 0);
 	return 0;
@@ -181,25 +181,25 @@ static int tear_down(void **state)
 
 static void replace(void)
 {
-	conn.vctrl.ctrl->state = WEFT_DEAD;
-	conn.replace_tried_ms = 0;
-	assert_true(weft_volume_conn_replace_if_dead(&conn, -ENOTCONN));
+	conn->vctrl.ctrl->state = WEFT_DEAD;
+	conn->replace_tried_ms = 0;
+	assert_true(weft_volume_conn_replace_if_dead(conn, -ENOTCONN));
 	assert_int_equal(ctrls, 1);
-	assert_null(conn.reopening);
+	assert_null(conn->reopening);
 }
 
 static unsigned kept_waiting;
 
 static void others_go_on(uint32_t nsid)
 {
-	if (pthread_mutex_trylock(&conn.lock))
+	if (pthread_mutex_trylock(&conn->lock))
 		kept_waiting++;
 	else
-		pthread_mutex_unlock(&conn.lock);
-	if (pthread_rwlock_tryrdlock(&conn.ctrl_lock))
+		pthread_mutex_unlock(&conn->lock);
+	if (pthread_rwlock_tryrdlock(&conn->ctrl_lock))
 		kept_waiting++;
 	else
-		pthread_rwlock_unlock(&conn.ctrl_lock);
+		pthread_rwlock_unlock(&conn->ctrl_lock);
 }
 
 /* Each is looked for once, in each life. */
@@ -230,10 +230,10 @@ static void glances(void **state)
 	assert_int_equal(size_at_a_glance(volumes[1]), 4096);
 	size = 8192;
 	assert_int_equal(size_at_a_glance(volumes[1]), 8192);
-	pthread_rwlock_wrlock(&conn.ctrl_lock);
+	pthread_rwlock_wrlock(&conn->ctrl_lock);
 	assert_int_equal(size_at_a_glance(volumes[1]), 8192);
 	assert_int_equal(size_at_a_glance(volumes[2]), 4096);
-	pthread_rwlock_unlock(&conn.ctrl_lock);
+	pthread_rwlock_unlock(&conn->ctrl_lock);
 	assert_int_equal(size_at_a_glance(volumes[2]), 8192);
 	size = 4096;
 }
@@ -305,7 +305,7 @@ static void answered(void **state)
 		runs = 0;
 		assert_int_equal(weft_volume_run(volumes[1], &cmd, NULL), rows[i].said);
 		assert_int_equal(runs, rows[i].runs);
-		conn.vctrl.ctrl->state = WEFT_LIVE;
+		conn->vctrl.ctrl->state = WEFT_LIVE;
 	}
 }
 
@@ -343,18 +343,18 @@ static void unflushed_of_several(void **state)
 	struct weft_volume *early, *late;
 	unsigned told;
 
-	assert_int_equal(weft_volume_open(&conn, 1, &early, NULL), 0);
+	assert_int_equal(weft_volume_open(conn, 1, &early, NULL), 0);
 	early->ns->unflushed = true;
 	die_unflushed(volumes[1]);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(weft_volume_open(&conn, 1, &late, NULL), 0);
+		assert_int_equal(weft_volume_open(conn, 1, &late, NULL), 0);
 		told = weft_volume_flush_reported(late);
 		assert_int_equal(weft_volume_flush(late, &told, NULL), i ? 0 : -EIO);
 		told = 0;
 		assert_int_equal(weft_volume_flush(early, &told, NULL), -EIO);
 		weft_volume_close(late);
 	}
-	assert_int_equal(weft_volume_open(&conn, 2, &late, NULL), 0);
+	assert_int_equal(weft_volume_open(conn, 2, &late, NULL), 0);
 	told = weft_volume_flush_reported(late);
 	assert_int_equal(weft_volume_flush(late, &told, NULL), 0);
 	weft_volume_close(late);
@@ -382,8 +382,8 @@ static void unflushed_and_dead_again(void **state)
 	unsigned told = 0;
 
 	die_unflushed(volumes[1]);
-	conn.vctrl.ctrl->state = WEFT_DEAD;
-	conn.replace_tried_ms = 0;
+	conn->vctrl.ctrl->state = WEFT_DEAD;
+	conn->replace_tried_ms = 0;
 	runs = 0;
 	assert_int_equal(weft_volume_flush(volumes[1], &told, NULL), -EIO);
 	assert_int_equal(runs, 0);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/bench/result.h"
-#include "cli/bench/units.h"
+#include "base/units.h"
+#include "cli/bench/report.h"
 #include "cli/progress.h"
 
 enum {
@@ -103,10 +103,10 @@ static void print_rows(const struct rows *rows, uint64_t count, bool utf8)
 	for (unsigned i = 0; i < rows->count; i++) {
 		double share = 100 * (double)rows->in[i] / (double)count;
 
-		struct bench_text from = utf8 ? bench_label_time(rows->from[i]) :
-						bench_label_time_ascii(rows->from[i]);
+		struct weft_text from = utf8 ? weft_time_label(rows->from[i]) :
+					       weft_time_label_ascii(rows->from[i]);
 
-		bench_print_right(stdout, from.text, 10);
+		weft_print_right(stdout, from.s, 10);
 		printf("  %8.4f %%", share);
 		if (rows->in[i])
 			print_bar((double)rows->in[i] / (double)most, utf8);
@@ -168,8 +168,8 @@ static void print_throughput(const struct bench_result *r, bool utf8)
 		least = fmin(least, values[i]);
 		most = fmax(most, values[i]);
 	}
-	printf("\n  IOPS over time, %s", bench_text_count(least).text);
-	printf(" to %s%s\n  ", bench_text_count(most).text, utf8 ? "" : " (0 is none, 9 the most)");
+	printf("\n  IOPS over time, %s", weft_count_text(least).s);
+	printf(" to %s%s\n  ", weft_count_text(most).s, utf8 ? "" : " (0 is none, 9 the most)");
 	for (unsigned i = 0; i < columns; i++)
 		print_spark(most > 0 ? values[i] / most : 0, utf8);
 	putchar('\n');

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/cpus.h"
-#include "cli/bench/result.h"
-#include "cli/counters.h"
+#include "cli/bench/report.h"
+#include "cli/print.h"
 
 static const char *const op_names[BENCH_OPS] = { "read", "write", "flush" };
 static const struct {
@@ -181,11 +181,11 @@ static json_t *cpu_json(const struct bench_result *r)
 			 bench_result_cpu_us(r));
 }
 
-static json_t *steady_json(const struct bench_result *r)
+static json_t *steady_json(const struct bench_result *r, bool rdma)
 {
 	json_t *steady = json_pack("{s:I}", "copied_bytes", (json_int_t)r->copied_bytes);
 
-	if (r->rdma)
+	if (rdma)
 		json_object_set_new(steady, "registrations", integer(r->registrations));
 	return steady;
 }
@@ -227,7 +227,7 @@ static json_t *losses_json(const struct bench_losses *l)
 	return list;
 }
 
-json_t *bench_report_json(const struct bench_result *r)
+json_t *bench_report_json(const struct bench_result *r, bool rdma)
 {
 	struct weft_err why = {};
 	bool fine = bench_result_fine(r, &why);
@@ -242,8 +242,8 @@ json_t *bench_report_json(const struct bench_result *r)
 	json_object_set_new(result, "unstarted", integer(r->unstarted));
 	json_object_set_new(result, "left_in_flight", integer(r->left));
 	json_object_set_new(result, "cpu", cpu_json(r));
-	json_object_set_new(result, "counters", weft_counters_json(&r->counters, r->rdma));
-	json_object_set_new(result, "steady", steady_json(r));
+	json_object_set_new(result, "counters", weft_counters_json(&r->counters, rdma));
+	json_object_set_new(result, "steady", steady_json(r, rdma));
 	json_object_set_new(result, "stopped", json_boolean(r->stopped));
 	json_object_set_new(result, "reconnects", integer(r->reconnects));
 	json_object_set_new(result, "losses", losses_json(&r->losses));

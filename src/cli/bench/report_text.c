@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/plural.h"
-#include "cli/bench/result.h"
-#include "cli/bench/units.h"
+#include "base/units.h"
+#include "cli/bench/report.h"
 #include "cli/progress.h"
 
 static const char *const op_names[BENCH_OPS] = { "read", "write", "flush" };
@@ -17,7 +17,7 @@ enum { WIDE = 11, NARROW = 10 };
 
 static void print_time(double ns, int width, bool utf8)
 {
-	bench_print_right(stdout, bench_text_time(ns, utf8).text, width);
+	weft_print_right(stdout, weft_time_text(ns, utf8).s, width);
 }
 
 /* A row of both tables: an operation, or reads and writes together. */
@@ -34,9 +34,9 @@ static void print_rates(const struct bench_result *r, const struct row *row, boo
 	double mib = iops * (double)r->config->bs / (1 << 20);
 
 	printf("  %-6s", row->name);
-	bench_print_right(stdout, bench_text_grouped((uint64_t)(iops + 0.5)).text, WIDE);
-	bench_print_right(stdout, row->bytes ? bench_text_precise(mib).text : "", WIDE);
-	bench_print_right(stdout, bench_text_grouped(row->ios).text, WIDE + 4);
+	weft_print_right(stdout, weft_grouped_text((uint64_t)(iops + 0.5)).s, WIDE);
+	weft_print_right(stdout, row->bytes ? weft_digits_text(mib).s : "", WIDE);
+	weft_print_right(stdout, weft_grouped_text(row->ios).s, WIDE + 4);
 	print_time((double)row->hist->min, WIDE, utf8);
 	print_time(weft_hist_mean(row->hist), WIDE, utf8);
 	print_time(weft_hist_stdev(row->hist), WIDE, utf8);
@@ -73,7 +73,7 @@ static void print_heads(const char *const *heads, size_t count, const int *width
 {
 	printf("\n  %-6s", "");
 	for (size_t i = 0; i < count; i++)
-		bench_print_right(stdout, heads[i], widths[i]);
+		weft_print_right(stdout, heads[i], widths[i]);
 	putchar('\n');
 }
 
@@ -102,11 +102,11 @@ static void print_cpu(const struct bench_result *r, bool utf8)
 	double cpu = bench_result_cpu_us(r), all = r->user_s + r->system_s;
 	double user = all > 0 ? cpu * r->user_s / all : 0;
 
-	printf("\n  CPU %s per I/O", bench_text_time(cpu * 1e3, utf8).text);
-	printf(" (user %s, system", bench_text_time(user * 1e3, utf8).text);
-	printf(" %s)", bench_text_time((cpu - user) * 1e3, utf8).text);
-	printf("   failed %s", bench_text_grouped(r->trouble.failed).text);
-	printf("   reconnects %s\n", bench_text_grouped(r->reconnects).text);
+	printf("\n  CPU %s per I/O", weft_time_text(cpu * 1e3, utf8).s);
+	printf(" (user %s, system", weft_time_text(user * 1e3, utf8).s);
+	printf(" %s)", weft_time_text((cpu - user) * 1e3, utf8).s);
+	printf("   failed %s", weft_grouped_text(r->trouble.failed).s);
+	printf("   reconnects %s\n", weft_grouped_text(r->reconnects).s);
 }
 
 /* What a queue over RDMA should never have to do, where it had to: the first two while
@@ -126,7 +126,7 @@ static void print_rdma(const struct bench_result *r)
 	for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
 		if (!items[i].count || strcmp(r->path.transport, "rdma"))
 			continue;
-		printf("%s%s %s", between, items[i].name, bench_text_grouped(items[i].count).text);
+		printf("%s%s %s", between, items[i].name, weft_grouped_text(items[i].count).s);
 		between = ", ";
 	}
 	if (*between == ',')
@@ -137,23 +137,21 @@ static void print_stalls(const struct bench_result *r, bool utf8)
 {
 	if (!r->stalls.stalls)
 		return;
-	printf("  stalls %s", bench_text_grouped(r->stalls.stalls).text);
-	printf(", the longest %s", bench_text_time((double)r->stalls.longest_ns, utf8).text);
-	printf("   I/Os sent again on another path %s\n",
-	       bench_text_grouped(r->stalls.switches).text);
+	printf("  stalls %s", weft_grouped_text(r->stalls.stalls).s);
+	printf(", the longest %s", weft_time_text((double)r->stalls.longest_ns, utf8).s);
+	printf("   I/Os sent again on another path %s\n", weft_grouped_text(r->stalls.switches).s);
 }
 
 static void print_verify(const struct bench_result *r)
 {
 	if (!r->config->verify)
 		return;
-	printf("  verified %s block%s", bench_text_grouped(r->checked).text,
-	       weft_plural(r->checked));
-	printf(": %s wrong", bench_text_grouped(bench_errors_bad_blocks(&r->trouble)).text);
+	printf("  verified %s block%s", weft_grouped_text(r->checked).s, weft_plural(r->checked));
+	printf(": %s wrong", weft_grouped_text(bench_errors_bad_blocks(&r->trouble)).s);
 	if (r->unstamped)
-		printf(", %s not of this run", bench_text_grouped(r->unstamped).text);
+		printf(", %s not of this run", weft_grouped_text(r->unstamped).s);
 	if (r->trouble.unchecked)
-		printf(", %s could not be read", bench_text_grouped(r->trouble.unchecked).text);
+		printf(", %s could not be read", weft_grouped_text(r->trouble.unchecked).s);
 	printf("   (--seed %" PRIu64 ")\n", r->config->seed);
 }
 
@@ -161,7 +159,7 @@ static void print_stopped(const struct bench_result *r)
 {
 	printf("  stopped by the user");
 	if (r->left)
-		printf(", with %s I/O%s in flight", bench_text_grouped(r->left).text,
+		printf(", with %s I/O%s in flight", weft_grouped_text(r->left).s,
 		       weft_plural(r->left));
 	printf("\n");
 }
@@ -171,7 +169,7 @@ static void print_remarks(const struct bench_result *r)
 	if (r->unstarted > (r->ios[BENCH_READ] + r->ios[BENCH_WRITE]) / 1000)
 		printf("  the rate was not reached: %s due I/O%s had not begun at the end;\n"
 		       "  the latencies include how long they had waited by then\n",
-		       bench_text_grouped(r->unstarted).text, weft_plural(r->unstarted));
+		       weft_grouped_text(r->unstarted).s, weft_plural(r->unstarted));
 	if (r->stopped)
 		print_stopped(r);
 }

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/cp/internal.h"
-#include "cli/range.h"
-#include "cli/units.h"
+#include "cli/host_options.h"
 
 #define JOBS_DEFAULT  4
 #define DEPTH_DEFAULT 8

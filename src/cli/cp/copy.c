@@ -14,10 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
-#include "cli/units.h"
 
 void weft_cp_init(struct weft_cp *what, const char *command)
 {

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
-#include "cli/units.h"
 
 static bool is_stored(const struct stat *st)
 {

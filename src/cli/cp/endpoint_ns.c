@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/counters.h"
+#include "cli/print.h"
 #include "cli/cp/internal.h"
 #include "cli/host_options.h"
 

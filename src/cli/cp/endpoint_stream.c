@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/units.h"
 #include "cli/cli.h"
 #include "cli/cp/internal.h"
 #include "cli/hexdump.h"
-#include "cli/units.h"
 
 struct cp_stream {
 	struct cp_endpoint end;

@@ -10,11 +10,10 @@
 #include <unistd.h>
 
 #include "base/plural.h"
+#include "base/units.h"
 #include "cli/cli.h"
-#include "cli/counters.h"
 #include "cli/cp/internal.h"
 #include "cli/print.h"
-#include "cli/units.h"
 
 #define RATE_S 0.1 /* a copy that is shorter has no rate */
 
@@ -44,7 +43,7 @@ static json_t *counters(const struct cp *cp)
 	return weft_counters_json(&sum, rdma);
 }
 
-static void print_json(const struct cp *cp)
+static void print_copy_json(const struct cp *cp)
 {
 	/* weft read and weft write have one offset, that in the namespace. */
 	bool two = !strcmp(cp->ask->to_option, "--to-offset");
@@ -92,7 +91,7 @@ static void print_padding(const struct cp *cp, FILE *out)
 			pad, weft_plural(pad), cp->to->base + cp->total);
 }
 
-static void print_nothing(const struct cp *cp, FILE *out)
+static void print_nothing_copied(const struct cp *cp, FILE *out)
 {
 	if (cp->ask->length)
 		fprintf(out, "nothing was %s: %s is empty\n", cp->ask->been, cp->from->name);
@@ -111,22 +110,22 @@ static void print_done(const struct cp *cp, FILE *out)
 	fprintf(out, "\n");
 }
 
-static void print_text(const struct cp *cp)
+static void print_copy_text(const struct cp *cp)
 {
 	FILE *out = cp->to->is_stream ? stderr : stdout;
 
 	if (cp->total)
 		print_done(cp, out);
 	else
-		print_nothing(cp, out);
+		print_nothing_copied(cp, out);
 }
 
 int weft_cp_succeeded(struct cp *cp)
 {
 	if (cp->ask->json)
-		print_json(cp);
+		print_copy_json(cp);
 	else if (!cp->ask->quiet && !cp->ask->silent)
-		print_text(cp);
+		print_copy_text(cp);
 	return EXIT_OK;
 }
 

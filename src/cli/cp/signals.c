@@ -14,7 +14,7 @@ static atomic_int first, count;
 static weft_echo last;
 static int wake_fd = -1;
 
-static void on_signal(int number)
+static void on_cancel_signal(int number)
 {
 	int saved = errno, none = 0;
 
@@ -34,7 +34,7 @@ static void on_wake(int number)
 
 int weft_cp_signals_init(int wake)
 {
-	struct sigaction stop = { .sa_handler = on_signal };
+	struct sigaction stop = { .sa_handler = on_cancel_signal };
 	struct sigaction nudge = { .sa_handler = on_wake };
 
 	wake_fd = wake;

@@ -7,8 +7,8 @@
 #include <sys/eventfd.h>
 #include <weft/memory.h>
 
+#include "base/units.h"
 #include "cli/cp/internal.h"
-#include "cli/units.h"
 
 #define TICK_MS 200
 

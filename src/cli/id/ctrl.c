@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/units.h"
 #include "cli/id/id.h"
-#include "cli/units.h"
 
 /* --- bits in words ---------------------------------------------------------------------------- */
 

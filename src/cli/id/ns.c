@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "cli/id/id.h"
-#include "cli/units.h"
 
 static const struct id_bit nsfeat[] = {
 	{ 0, "thin provisioning" },           { 1, "atomic sizes of its own" },

@@ -4,7 +4,7 @@
 
 #include "cli/id/id.h"
 #include "cli/log/log.h"
-#include "cli/opcodes.h"
+#include "cli/passthru.h"
 
 enum { CSI_AT = 30, OPCODE_AT = 31 }; /* since NVMe base 2.0; <nvme/types.h> has them reserved */
 
@@ -55,7 +55,7 @@ static const struct id_field entry_fields[] = {
 };
 
 /* As nvme-cli has it: the phase tag, which is bit 0, is a field of its own. */
-static json_t *entry_json(const struct nvme_error_log_page *entry)
+static json_t *error_entry_json(const struct nvme_error_log_page *entry)
 {
 	json_t *object = weft_id_json(entry_fields, entry);
 	uint16_t status = le16_to_cpu(entry->status_field);
@@ -72,7 +72,7 @@ json_t *weft_log_error_json(const void *page, size_t size)
 
 	for (size_t i = 0; i < size / sizeof(*entry); i++) {
 		if (entry[i].error_count)
-			json_array_append_new(errors, entry_json(&entry[i]));
+			json_array_append_new(errors, error_entry_json(&entry[i]));
 	}
 	return json_pack("{s:o}", "errors", errors);
 }

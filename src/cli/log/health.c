@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/units.h"
 #include "cli/id/id.h"
 #include "cli/log/log.h"
-#include "cli/units.h"
 
 enum { KELVIN = 273, UNIT = 512 * 1000 };
 

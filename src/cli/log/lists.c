@@ -5,7 +5,7 @@
 
 #include "cli/feature/feature.h"
 #include "cli/log/log.h"
-#include "cli/opcodes.h"
+#include "cli/passthru.h"
 
 /* --- supported log pages ---------------------------------------------------------------------- */
 

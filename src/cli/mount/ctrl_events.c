@@ -94,7 +94,7 @@ static void read_ctrl_events(struct weft_mount *mount)
 	struct weft_event event;
 	bool again = false;
 
-	while (weft_volume_conn_next_event(&mount->conn, &event))
+	while (weft_volume_conn_next_event(mount->conn, &event))
 		again |= on_ctrl_event(mount, &event);
 	if (again)
 		scan_retry_timer(mount);
@@ -102,40 +102,49 @@ static void read_ctrl_events(struct weft_mount *mount)
 
 /* --- I/O without a path ----------------------------------------------------------------------- */
 
+struct path_check {
+	struct weft_mount *mount;
+	bool closed; /* a namespace has no path now */
+};
+
 /* I/O that nobody waits for has no need of a path. */
-static void check_volume_path(struct weft_mount *mount, struct weft_volume *volume)
+static void check_node_path(struct weft_mount *mount, struct weft_mount_node *node,
+			    const struct weft_volume_view *view)
 {
 	const struct weft_options *options = &mount->options->connect;
-	struct weft_path_wait *w = &volume->waiting;
+	struct weft_path_wait *w = &node->path_wait;
 	char text[WEFT_PATH_WAIT_TEXT];
 
-	w->ctrl = mount->conn.vctrl.ctrl;
-	w->ns = volume->ns;
+	w->ctrl = view->ctrl;
+	w->ns = view->ns;
 	w->loss_ms = options->loss_ms;
 	w->fast_io_fail_ms = options->fast_io_fail_ms;
-	if (!w->ns || (!volume->nr_running && !w->told))
+	if (!w->ns || (!view->nr_running && !w->told))
 		w->since_s = 0;
 	else if (weft_path_wait_poll(w, weft_now_s(), text))
 		weft_mount_log(mount, "", text);
+}
+
+static void check_volume_path(void *arg, const struct weft_volume_view *view)
+{
+	struct weft_mount_node *node = view->user;
+	struct path_check *check = arg;
+
+	if (node) {
+		check_node_path(check->mount, node, view);
+		check->closed |= node->path_wait.told;
+	}
+	check->closed |= view->ns && !weft_has_path(view->ns);
 }
 
 /* True: check again soon, a namespace has no path now. Otherwise wait for an event: only an event
  * can take a path away. */
 static bool check_volume_paths(struct weft_mount *mount)
 {
-	struct weft_volume_conn *conn = &mount->conn;
-	struct weft_volume *volume;
-	bool closed = false;
+	struct path_check check = { .mount = mount };
 
-	pthread_rwlock_rdlock(&conn->ctrl_lock);
-	pthread_mutex_lock(&conn->lock);
-	weft_list_for_each(volume, &conn->volumes, link) {
-		check_volume_path(mount, volume);
-		closed |= volume->waiting.told || (volume->ns && !weft_has_path(volume->ns));
-	}
-	pthread_mutex_unlock(&conn->lock);
-	pthread_rwlock_unlock(&conn->ctrl_lock);
-	return closed;
+	weft_volume_conn_for_each(mount->conn, check_volume_path, &check);
+	return check.closed;
 }
 
 /* --- the thread ------------------------------------------------------------------------------- */
@@ -145,7 +154,8 @@ static void *events_thread_main(void *arg)
 {
 	struct weft_mount *mount = arg;
 	struct pollfd fds[] = { { .fd = mount->events_stop_fd, .events = POLLIN },
-				{ .fd = mount->conn.epoll_fd, .events = POLLIN } };
+				{ .fd = weft_volume_conn_event_fd(mount->conn),
+				  .events = POLLIN } };
 	unsigned looks = LOOKS;
 
 	while (!fds[0].revents) {

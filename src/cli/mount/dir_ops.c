@@ -53,7 +53,7 @@ static void node_stat(const struct weft_mount *mount, struct weft_mount_node *no
 	struct weft_ns_info info;
 	bool read_only;
 
-	weft_volume_info_nowait(node->bytes.volume, &info);
+	weft_volume_info_nowait(node->volume, &info);
 	read_only = info.read_only || mount->options->read_only;
 	*st = (struct stat){
 		.st_ino = FUSE_ROOT_ID + (ino_t)node->nsid,
@@ -112,7 +112,7 @@ static void on_statfs(fuse_req_t req, fuse_ino_t ino)
 	while ((node = weft_mount_table_next(&mount->table, nsid))) {
 		nsid = node->nsid;
 		st.f_files++;
-		weft_volume_info_nowait(node->bytes.volume, &info);
+		weft_volume_info_nowait(node->volume, &info);
 		st.f_blocks += info.size / st.f_frsize;
 		weft_mount_node_put(&mount->table, node, 1);
 	}

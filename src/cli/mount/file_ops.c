@@ -33,7 +33,7 @@ static struct open_file *open_file_new(struct weft_mount_node *node)
 	struct open_file *file = malloc(sizeof(*file));
 
 	if (file)
-		file->flush_reported = weft_volume_flush_reported(node->bytes.volume);
+		file->flush_reported = weft_volume_flush_reported(node->volume);
 	return file;
 }
 
@@ -44,7 +44,7 @@ void weft_mount_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct open_file *file;
 	struct weft_ns_info info;
 
-	weft_volume_info_nowait(node->bytes.volume, &info);
+	weft_volume_info_nowait(node->volume, &info);
 	if (info.read_only && (fi->flags & O_ACCMODE) != O_RDONLY) {
 		fuse_reply_err(req, EROFS);
 		return;
@@ -120,7 +120,7 @@ void weft_mount_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		return;
 	buf = weft_mount_buffer_get(&mount->buffers, size);
 	if (buf)
-		got = weft_byte_io_read(&io.node->bytes, buf, size, (uint64_t)offset);
+		got = weft_volume_read(io.node->volume, buf, size, (uint64_t)offset);
 	if (io_end(&io))
 		reply_read(req, buf, got);
 	weft_mount_buffer_put(&mount->buffers, buf);
@@ -140,7 +140,7 @@ void weft_mount_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 
 	if (!io_begin(&io, req, ino))
 		return;
-	put = weft_byte_io_write(&io.node->bytes, buf, size, (uint64_t)offset, fua_flag(fi));
+	put = weft_volume_write(io.node->volume, buf, size, (uint64_t)offset, fua_flag(fi));
 	if (put >= 0)
 		io.node->written = time(NULL);
 	if (!io_end(&io))
@@ -160,7 +160,7 @@ void weft_mount_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_
 
 	if (!io_begin(&io, req, ino))
 		return;
-	rc = weft_volume_flush(io.node->bytes.volume, &flush_reported, NULL);
+	rc = weft_volume_flush(io.node->volume, &flush_reported, NULL);
 	if (!io_end(&io))
 		return;
 	file->flush_reported = flush_reported;
@@ -168,16 +168,16 @@ void weft_mount_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_
 }
 
 /* Space is neither reserved nor made: what lies within the namespace is there. */
-static int fallocate_range(struct weft_byte_io *bytes, int mode, uint64_t offset, uint64_t length)
+static int fallocate_range(struct weft_volume *volume, int mode, uint64_t offset, uint64_t length)
 {
-	bool beyond = offset + length > weft_byte_io_size(bytes);
+	bool beyond = offset + length > weft_volume_size(volume);
 
 	if (beyond && !(mode & FALLOC_FL_KEEP_SIZE))
 		return -ENOSPC;
 	if (mode & FALLOC_FL_PUNCH_HOLE)
-		return weft_byte_io_zero(bytes, length, offset, WEFT_UNMAP);
+		return weft_volume_zero(volume, length, offset, WEFT_UNMAP);
 	if (mode & FALLOC_FL_ZERO_RANGE)
-		return weft_byte_io_zero(bytes, length, offset, 0);
+		return weft_volume_zero(volume, length, offset, 0);
 	return mode & ~FALLOC_FL_KEEP_SIZE ? -EOPNOTSUPP : 0;
 }
 
@@ -189,7 +189,7 @@ void weft_mount_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset
 
 	if (!io_begin(&io, req, ino))
 		return;
-	rc = fallocate_range(&io.node->bytes, mode, (uint64_t)offset, (uint64_t)length);
+	rc = fallocate_range(io.node->volume, mode, (uint64_t)offset, (uint64_t)length);
 	if (io_end(&io))
 		fuse_reply_err(req, -rc);
 }
@@ -207,7 +207,7 @@ void weft_mount_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 	}
 	if (!io_begin(&io, req, ino))
 		return;
-	at = weft_byte_io_seek(&io.node->bytes, (uint64_t)offset, whence == SEEK_DATA);
+	at = weft_volume_seek(io.node->volume, (uint64_t)offset, whence == SEEK_DATA);
 	if (!io_end(&io))
 		return;
 	if (at < 0)

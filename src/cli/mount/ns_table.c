@@ -27,8 +27,7 @@ void weft_mount_table_init(struct weft_mount_table *table, struct weft_volume_co
 
 static void node_free(struct weft_mount_node *node)
 {
-	weft_volume_close(node->bytes.volume);
-	weft_range_locks_destroy(&node->bytes.write_locks);
+	weft_volume_close(node->volume);
 	free(node);
 }
 
@@ -153,7 +152,7 @@ static struct weft_mount_node *drop_node(struct weft_mount_table *table,
 	return next;
 }
 
-static int add_node(struct weft_mount_table *table, struct weft_volume *volume,
+static int add_node(struct weft_mount_table *table, uint32_t nsid, struct weft_volume *volume,
 		    struct weft_mount_node *next)
 {
 	struct weft_mount_node *node = calloc(1, sizeof(*node));
@@ -161,18 +160,16 @@ static int add_node(struct weft_mount_table *table, struct weft_volume *volume,
 
 	if (!node)
 		return -ENOMEM;
-	node->nsid = volume->info.nsid;
+	node->nsid = nsid;
+	node->volume = volume;
 	node->generation = ++table->generation;
 	node->refs = 1;
 	node->written = time(NULL);
-	node->bytes = (struct weft_byte_io){ .volume = volume,
-					     .block_size = volume->info.block_size,
-					     .can_zero = table->conn->first_info.can_zero };
-	weft_range_locks_init(&node->bytes.write_locks);
 	snprintf(node->name, sizeof(node->name), "ns%u", node->nsid);
+	weft_volume_set_user(volume, node);
 	rc = insert_node(table, node, next);
 	if (rc < 0) {
-		weft_range_locks_destroy(&node->bytes.write_locks);
+		weft_volume_set_user(volume, NULL);
 		free(node);
 	}
 	return rc;
@@ -187,7 +184,7 @@ static int open_new_ns(struct weft_mount_table *table, uint32_t nsid, struct wef
 
 	if (rc < 0)
 		return rc;
-	rc = add_node(table, volume, next);
+	rc = add_node(table, nsid, volume, next);
 	if (rc < 0)
 		weft_volume_close(volume);
 	return rc;
@@ -197,21 +194,22 @@ static int revalidate_node(struct weft_mount_table *table, struct weft_mount_nod
 			   struct weft_err *err)
 {
 	struct weft_volume *volume;
+	uint32_t nsid = node->nsid;
 	int rc;
 
-	if (weft_volume_is_visible(node->bytes.volume))
+	if (weft_volume_is_visible(node->volume))
 		return 0;
-	rc = weft_volume_open(table->conn, node->nsid, &volume, err);
+	rc = weft_volume_open(table->conn, nsid, &volume, err);
 	if (rc < 0) {
 		if (rc == -ENODEV) /* else, who knows */
 			drop_node(table, node);
 		return rc;
 	}
-	if (weft_volume_is_same(node->bytes.volume, volume)) {
+	if (weft_volume_is_same(node->volume, volume)) {
 		weft_volume_close(volume);
 		return 0;
 	}
-	rc = add_node(table, volume, drop_node(table, node));
+	rc = add_node(table, nsid, volume, drop_node(table, node));
 	if (rc < 0)
 		weft_volume_close(volume);
 	return rc;
@@ -239,7 +237,7 @@ static int list_active_nsids(struct weft_mount_table *table, uint32_t **nsids, s
 /* Of those that are listed, the ones that are wanted and fit, in place. */
 static unsigned filter_nsids(struct weft_mount_table *table, uint32_t *nsids, unsigned n)
 {
-	uint32_t only = table->conn->first_info.nsid;
+	uint32_t only = weft_volume_conn_info(table->conn)->nsid;
 
 	table->left_out = 0;
 	for (unsigned i = 0; only && i < n; i++) {

@@ -2,11 +2,14 @@
 #ifndef WEFT_CLI_MOUNT_NS_TABLE_H
 #define WEFT_CLI_MOUNT_NS_TABLE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include "base/ids.h"
-#include "cli/mount/byte_io.h"
+#include "base/list.h"
+#include "cli/path_wait.h"
+#include "volume/volume.h"
 
 enum { WEFT_MOUNT_NODES_MAX = 16384 }; /* of the directory: some 2 KiB each */
 
@@ -18,8 +21,10 @@ struct weft_mount_node {
 	uint32_t nsid;
 	uint64_t generation; /* no two nodes have the same */
 	char name[16];       /* "ns1" */
-	struct weft_byte_io bytes;
+	struct weft_volume *volume;
 	_Atomic time_t written; /* last, through us */
+	/* Of the thread that reads events, while weft_volume_conn_for_each() shows it the node. */
+	struct weft_path_wait path_wait;
 	uint64_t refs;
 };
 

@@ -1,7 +1,6 @@
 /* session.c - a mount session: connect, mount, serve, unmount.
  *
- *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c, file_ops.c ─▶ byte_io.c
- *       ─▶ volume.c ─▶ volume_conn.c ─▶ queues ─▶ target
+ *   kernel ─▶ /dev/fuse ─▶ libfuse's threads ─▶ dir_ops.c, file_ops.c ─▶ volume ─▶ target
  *   events of the controller ─▶ ctrl_events.c ─▶ ns_table.c, which dir_ops.c reads
  *   signals, interrupted calls ─▶ signals.c */
 #include <errno.h>
@@ -21,9 +20,9 @@
 static int connect_subsystem(struct weft_mount *mount, struct weft_err *err)
 {
 	const char *uri = mount->options->uri;
-	int rc = weft_volume_conn_open(&mount->conn, uri, &mount->options->connect, err);
+	int rc = weft_volume_conn_open(uri, &mount->options->connect, &mount->conn, err);
 
-	if (rc < 0 || !mount->conn.first_info.discovery)
+	if (rc < 0 || !weft_volume_conn_info(mount->conn)->discovery)
 		return rc;
 	return weft_fail(err, -EINVAL,
 			 "%s is a discovery service; \"weft discover %s\" lists what can be mounted",
@@ -32,7 +31,7 @@ static int connect_subsystem(struct weft_mount *mount, struct weft_err *err)
 
 static int find_namespaces(struct weft_mount *mount, struct weft_err *err)
 {
-	uint32_t only = mount->conn.first_info.nsid;
+	uint32_t only = weft_volume_conn_info(mount->conn)->nsid;
 	int rc = weft_mount_scan(mount, err);
 
 	if (rc < 0 || !only || !weft_list_empty(&mount->table.nodes))
@@ -122,7 +121,7 @@ static int mount_and_serve(struct weft_mount *mount, struct weft_err *err)
 {
 	int rc;
 
-	weft_mount_table_init(&mount->table, &mount->conn);
+	weft_mount_table_init(&mount->table, mount->conn);
 	rc = find_namespaces(mount, err);
 	if (rc == 0)
 		rc = open_session(mount, err);
@@ -148,7 +147,7 @@ int weft_mount_run(const struct weft_mount_options *options, struct weft_err *er
 		rc = connect_subsystem(&mount, err);
 	if (rc == 0)
 		rc = mount_and_serve(&mount, err);
-	weft_volume_conn_close(&mount.conn);
+	weft_volume_conn_close(mount.conn);
 	weft_mount_buffers_destroy(&mount.buffers);
 	return rc < 0 ? weft_fail(err, rc, "%s", strerror(-rc)) : 0;
 }

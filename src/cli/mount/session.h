@@ -11,7 +11,7 @@ enum { WEFT_MOUNT_REQUEST_MAX = 1 << 20 }; /* bytes; the kernel has no larger on
 
 struct weft_mount {
 	const struct weft_mount_options *options;
-	struct weft_volume_conn conn;
+	struct weft_volume_conn *conn;
 	struct weft_mount_table table;
 	struct weft_mount_calls calls;
 	struct weft_mount_buffers buffers;

@@ -46,7 +46,7 @@ static void wait_for_end(struct weft_mount *mount)
 {
 	struct pollfd fds[] = { { .fd = mount->stop_fd, .events = POLLIN },
 				{ .fd = mount->signal_fd, .events = POLLIN } };
-	bool live = weft_volume_conn_is_live(&mount->conn);
+	bool live = weft_volume_conn_is_live(mount->conn);
 	int grace_ms = live ? GRACE_LIVE_MS : GRACE_MS, events;
 
 	do
@@ -84,7 +84,7 @@ static void *signals_thread_main(void *arg)
 			wait_for_end(mount);
 		else if (fds[2].revents || again >= 0)
 			again = weft_mount_calls_expire(&mount->calls,
-							weft_volume_conn_is_live(&mount->conn));
+							weft_volume_conn_is_live(mount->conn));
 	}
 	return NULL;
 }

@@ -21,7 +21,6 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "daemon/control/line_buffer.h"
-#include "daemon/control/unix_listen.h"
 
 #define CLIENTS_MAX     64
 #define ACCEPT_RETRY_MS 200

@@ -28,4 +28,11 @@ int weft_control_socket_fd(const struct weft_control_socket *c);         /* once
  * @done. Frees @c. */
 void weft_control_socket_close(struct weft_control_socket *c, void (*done)(void *arg), void *arg);
 
+/* --- unix_listen.c: a listening Unix socket at a path ----------------------------------------- */
+
+/* The descriptor, non-blocking, or -errno; see weft_control_socket_open(). */
+int weft_unix_listen(const char *path, bool make_dir, struct weft_err *err);
+/* Whatever socket is there. */
+void weft_unix_remove(const char *path);
+
 #endif

@@ -4,7 +4,7 @@
  *   folder ─▶ socket, mode 0600 ─▶ bind ──────────────────────────▶ listen
  *                                   └ in use ─▶ does anyone answer? ─▶ refuse
  *                                                └ no ─▶ unlink ─▶ bind again */
-#include "daemon/control/unix_listen.h"
+#include "daemon/control/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -28,7 +28,6 @@
 #include "daemon/takeover/frames.h"
 #include "daemon/takeover/successor.h"
 #include "daemon/control/methods.h"
-#include "daemon/sd_notify.h"
 #include "daemon/pidfile.h"
 #include "daemon/internal.h"
 

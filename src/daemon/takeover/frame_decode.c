@@ -60,7 +60,7 @@ static void *next_bytes(struct cursor *cursor, size_t count, struct weft_err *er
 	return bytes;
 }
 
-static int check_end(const struct cursor *cursor, struct weft_err *err)
+static int check_frame_end(const struct cursor *cursor, struct weft_err *err)
 {
 	if (cursor->fds == cursor->frame->fds.count && cursor->bytes == cursor->frame->bytes.count)
 		return 0;
@@ -82,7 +82,7 @@ static int decode_storage(struct cursor *cursor, struct weft_running_config *run
 				rc = next_fd(cursor, &ns[j].fd, err);
 		}
 	}
-	return rc < 0 ? rc : check_end(cursor, err);
+	return rc < 0 ? rc : check_frame_end(cursor, err);
 }
 
 int weft_running_config_decode(struct weft_frame *frame, struct weft_running_config *running,
@@ -129,7 +129,7 @@ static int decode_state_payload(struct cursor *cursor, struct weft_takeover_stat
 		rc = next_fd(cursor, &listeners[i].fd, err);
 	for (unsigned i = 0; i < state->target.queues.count && !rc; i++)
 		rc = decode_queue(cursor, &queues[i].qpair, err);
-	return rc < 0 ? rc : check_end(cursor, err);
+	return rc < 0 ? rc : check_frame_end(cursor, err);
 }
 
 int weft_takeover_state_decode(struct weft_frame *frame, struct weft_takeover_state *state,

@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "daemon/takeover/frames.h"
 #include "daemon/takeover/frame_schema.h"
-#include "daemon/takeover/hex.h"
 
 /* --- the document ----------------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon/takeover/frames.h"
-#include "daemon/takeover/hex.h"
 
 /* --- values ----------------------------------------------------------------------------------- */
 

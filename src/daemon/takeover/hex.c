@@ -1,5 +1,5 @@
 /* hex.c - bytes as hexadecimal text. */
-#include "daemon/takeover/hex.h"
+#include "daemon/takeover/frame_schema.h"
 
 #include <errno.h>
 #include <stdlib.h>
