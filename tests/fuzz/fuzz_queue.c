@@ -56,9 +56,9 @@ static void publish(enum weft_state state)
 	struct weft_list *link = c->queues.next;
 
 	p->state = p->pub.state = state;
-	p->generation += state == WEFT_LIVE;
-	p->pub.generation = p->generation;
-	p->pub.ended_generation = p->generation - (state == WEFT_LIVE);
+	p->assoc.generation += state == WEFT_LIVE;
+	p->pub.generation = p->assoc.generation;
+	p->pub.ended_generation = p->assoc.generation - (state == WEFT_LIVE);
 	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
 		host_queue_post_update(container_of(link, struct weft_queue, ctrl_link));

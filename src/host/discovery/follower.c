@@ -229,7 +229,7 @@ static void push_follower_event(const struct host_follower *follower, const stru
 {
 	host_event_push(follower->owner, WEFT_EVENT_DISCOVERY, path->state, 0, "%s: %s%s%s",
 			path->pub.address, weft_state_text(path->state),
-			path->why.text[0] ? ": " : "", path->why.text);
+			path->assoc.why.text[0] ? ": " : "", path->assoc.why.text);
 }
 
 void host_follower_update(struct host_follower *follower)
@@ -238,13 +238,13 @@ void host_follower_update(struct host_follower *follower)
 
 	if (path->stopping)
 		return;
-	if (path->state != follower->state && path->generation && follower->generation)
+	if (path->state != follower->state && path->assoc.generation && follower->generation)
 		push_follower_event(follower, path);
 	follower->state = path->state;
-	if (path->state == WEFT_LIVE && path->generation != follower->generation) {
-		follower->generation = path->generation;
+	if (path->state == WEFT_LIVE && path->assoc.generation != follower->generation) {
+		follower->generation = path->assoc.generation;
 		host_follower_read_log(follower);
-	} else if (path->state == WEFT_RECONNECTING && path->tried) {
-		host_follower_failed(follower, path->why_rc, &path->why);
+	} else if (path->state == WEFT_RECONNECTING && path->reconnect.tried) {
+		host_follower_failed(follower, path->assoc.rc, &path->assoc.why);
 	}
 }

@@ -136,7 +136,7 @@ static unsigned entries_of_next_cmd(const struct host_follower *follower)
 {
 	const struct host_disc_log_read *r = &follower->reading;
 	uint64_t left = r->total - r->at;
-	uint64_t most = host_follower_path(follower)->traits.transfer_max /
+	uint64_t most = host_follower_path(follower)->assoc.traits.transfer_max /
 			sizeof(struct nvmf_disc_log_entry);
 
 	most = most < HOST_DISC_LOG_ENTRIES_PER_CMD ? most : HOST_DISC_LOG_ENTRIES_PER_CMD;

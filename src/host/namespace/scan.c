@@ -18,14 +18,14 @@ static void scan_next(struct host_path *path);
 static void scan_identify(struct host_path *path, uint8_t cns, char *page,
 			  void (*done)(struct host_admin *a, int rc))
 {
-	struct host_admin *a = &path->scan;
+	struct host_admin *a = &path->scan.cmd;
 
 	memset(a, 0, sizeof(*a));
 	memset(page, 0, HOST_PAGE);
 	a->name = "Identify Namespace";
 	a->done = done;
 	a->iov = (struct iovec){ page, HOST_PAGE };
-	host_fill_identify(&a->cmd, cns, path->scan_nsid);
+	host_fill_identify(&a->cmd, cns, path->scan.nsid);
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
@@ -72,7 +72,7 @@ static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err
 	struct host_ns_record *at;
 
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_ns_record_find(ctrl, path->scan_nsid);
+	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
 		validate_handles(path, at, rc, why, &differs, &back);
 		scan_record_done(path, at);
@@ -81,11 +81,11 @@ static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err
 	if (differs && !alone)
 		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
 				"%s: not used for namespace %u: it is another one there",
-				path->pub.address, path->scan_nsid);
+				path->pub.address, path->scan.nsid);
 	else if (back)
 		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
 				"%s: namespace %u can be used again", path->pub.address,
-				path->scan_nsid);
+				path->scan.nsid);
 	scan_next(path);
 }
 
@@ -103,10 +103,10 @@ static void note_open_loss(const struct host_path *path, struct host_ns_record *
 	weft_list_for_each(ns, &at->open, link) {
 		if (!ns->opening)
 			continue;
-		if (path->why_rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
+		if (path->assoc.rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
 			continue;
-		host_ns_open_failed(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
-				    &path->why);
+		host_ns_open_failed(ns, path->assoc.rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
+				    &path->assoc.why);
 	}
 }
 
@@ -116,9 +116,9 @@ static void scan_lost(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 	struct host_ns_record *at;
 
-	path->scanning = false;
+	path->scan.active = false;
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_ns_record_find(ctrl, path->scan_nsid);
+	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at)
 		note_open_loss(path, at);
 	pthread_cond_broadcast(&ctrl->changed);
@@ -148,7 +148,7 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	bool news = false;
 
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_ns_record_find(ctrl, path->scan_nsid);
+	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
 		news = validate_handles_refused(path, at, rc, &why, status & SC_DNR);
 		scan_record_done(path, at);
@@ -157,7 +157,7 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	if (news)
 		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
 				"%s: namespace %u cannot be used: %s", path->pub.address,
-				path->scan_nsid, why.text);
+				path->scan.nsid, why.text);
 	scan_next(path);
 }
 
@@ -182,7 +182,7 @@ static void scan_on_desc_list(struct host_admin *a, int rc)
 		return;
 	}
 	if (status)
-		memset(path->scan_page + HOST_PAGE, 0, HOST_PAGE);
+		memset(path->scan.page + HOST_PAGE, 0, HOST_PAGE);
 	scan_finish_ns(path, 0, &none);
 }
 
@@ -204,7 +204,7 @@ static void scan_on_identify(struct host_admin *a, int rc)
 	else if (status)
 		scan_refused(path, status);
 	else
-		scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan_page + HOST_PAGE,
+		scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan.page + HOST_PAGE,
 			      scan_on_desc_list);
 }
 
@@ -225,7 +225,7 @@ static uint32_t pop_due_nsid(struct host_path *path)
 /* Repeats the scans that were refused. */
 static void scan_on_retry_timer(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, scan_retry_timer);
+	struct host_path *path = container_of(timer, struct host_path, scan.retry_timer);
 
 	pthread_mutex_lock(&path->ctrl->lock);
 	host_ns_records_rescan_refused(path->ctrl, path->index);
@@ -245,24 +245,24 @@ static bool any_ns_refused(struct host_path *path)
 
 static void scan_arm_retry(struct host_path *path)
 {
-	uint32_t pause = path->scan_retry_ms ? path->scan_retry_ms * 2 : PAUSE_MS;
+	uint32_t pause = path->scan.retry_ms ? path->scan.retry_ms * 2 : PAUSE_MS;
 
-	path->scan_retry_ms = !any_ns_refused(path) ? 0 :
+	path->scan.retry_ms = !any_ns_refused(path) ? 0 :
 			      pause < PAUSE_MAX_MS  ? pause :
 						      PAUSE_MAX_MS;
-	path->scan_retry_timer.fn = scan_on_retry_timer;
-	if (path->scan_retry_ms)
-		weft_timer_set(path->reactor, &path->scan_retry_timer, path->scan_retry_ms);
+	path->scan.retry_timer.fn = scan_on_retry_timer;
+	if (path->scan.retry_ms)
+		weft_timer_set(path->reactor, &path->scan.retry_timer, path->scan.retry_ms);
 }
 
 static void scan_done(struct host_path *path)
 {
-	bool tells = path->scan_notify;
+	bool tells = path->scan.notify;
 
-	path->scanning = path->scan_notify = false;
+	path->scan.active = path->scan.notify = false;
 	scan_arm_retry(path);
-	if (path->scan_for_setup) {
-		path->scan_for_setup = false;
+	if (path->scan.for_setup) {
+		path->scan.for_setup = false;
 		host_path_up(path);
 	} else if (tells) {
 		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
@@ -272,18 +272,18 @@ static void scan_done(struct host_path *path)
 
 static void scan_next(struct host_path *path)
 {
-	path->scan_nsid = pop_due_nsid(path);
-	if (path->scan_nsid)
-		scan_identify(path, NVME_IDENTIFY_CNS_NS, path->scan_page, scan_on_identify);
+	path->scan.nsid = pop_due_nsid(path);
+	if (path->scan.nsid)
+		scan_identify(path, NVME_IDENTIFY_CNS_NS, path->scan.page, scan_on_identify);
 	else
 		scan_done(path);
 }
 
 void host_scan_due(struct host_path *path)
 {
-	if (path->scanning)
+	if (path->scan.active)
 		return;
-	path->scanning = true;
+	path->scan.active = true;
 	scan_next(path);
 }
 
@@ -291,8 +291,8 @@ void host_scan_all(struct host_path *path, bool for_setup)
 {
 	struct host_ns_record *at;
 
-	path->scan_for_setup |= for_setup;
-	path->scan_notify |= !for_setup;
+	path->scan.for_setup |= for_setup;
+	path->scan.notify |= !for_setup;
 	pthread_mutex_lock(&path->ctrl->lock);
 	weft_list_for_each(at, &path->ctrl->ns_records, link)
 		host_ns_record_mark_due(path->ctrl, at, path->index);
@@ -304,7 +304,7 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 {
 	struct host_ns_record *at;
 
-	path->scan_notify = true;
+	path->scan.notify = true;
 	pthread_mutex_lock(&path->ctrl->lock);
 	for (unsigned i = 0; i < max && nsids[i]; i++) {
 		at = host_ns_record_find(path->ctrl, le32_to_cpu(nsids[i]));
@@ -317,5 +317,5 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 
 void host_scan_stop(struct host_path *path)
 {
-	weft_timer_stop(path->reactor, &path->scan_retry_timer);
+	weft_timer_stop(path->reactor, &path->scan.retry_timer);
 }

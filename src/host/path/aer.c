@@ -23,7 +23,7 @@ static void aer_send_requests(struct host_path *path);
 
 static __le32 *aer_log_page(const struct host_path *path, const struct host_aer *aer)
 {
-	return (__le32 *)(path->aer_page + (aer - path->aers) * HOST_PAGE);
+	return (__le32 *)(path->aer.page + (aer - path->aer.requests) * HOST_PAGE);
 }
 
 /* Rescans the namespaces that the page lists; all of them if the list overflowed, or somebody else
@@ -34,11 +34,11 @@ static void rescan_changed_ns(struct host_path *path, const struct host_aer *aer
 	bool whole = aer->read && (aer->result >> 16 & 0xff) == NVME_LOG_LID_CHANGED_NS &&
 		     nsids[0] && le32_to_cpu(nsids[0]) != NVME_NSID_BROADCAST;
 
-	if (whole && !path->changed_read)
+	if (whole && !path->aer.changed_read)
 		host_scan_changed(path, nsids, HOST_PAGE / sizeof(*nsids));
 	else
 		host_scan_all(path, false);
-	path->changed_read = false;
+	path->aer.changed_read = false;
 }
 
 static void handle_notice(struct host_path *path, const struct host_aer *aer)
@@ -159,12 +159,12 @@ static void aer_send_requests(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
-	for (unsigned i = 0; i < path->traits.aers && path->state == WEFT_LIVE; i++) {
-		struct host_aer *aer = &path->aers[i];
-		uint32_t wait_ms = aer->out ? 0 : host_ratelimit_take(&path->aer_ratelimit, now);
+	for (unsigned i = 0; i < path->assoc.traits.aers && path->state == WEFT_LIVE; i++) {
+		struct host_aer *aer = &path->aer.requests[i];
+		uint32_t wait_ms = aer->out ? 0 : host_ratelimit_take(&path->aer.ratelimit, now);
 
 		if (wait_ms) {
-			weft_timer_set(path->reactor, &path->aer_timer, wait_ms);
+			weft_timer_set(path->reactor, &path->aer.timer, wait_ms);
 			return;
 		}
 		if (!aer->out)
@@ -174,16 +174,16 @@ static void aer_send_requests(struct host_path *path)
 
 static void aer_on_timer(struct weft_timer *timer)
 {
-	aer_send_requests(container_of(timer, struct host_path, aer_timer));
+	aer_send_requests(container_of(timer, struct host_path, aer.timer));
 }
 
 void host_aer_start(struct host_path *path)
 {
-	path->aer_timer.fn = aer_on_timer;
+	path->aer.timer.fn = aer_on_timer;
 	aer_send_requests(path);
 }
 
 void host_aer_stop(struct host_path *path)
 {
-	weft_timer_stop(path->reactor, &path->aer_timer);
+	weft_timer_stop(path->reactor, &path->aer.timer);
 }

@@ -110,10 +110,10 @@ static void check_anatt(struct host_path *path)
 	}
 	if (!ana->change_ns)
 		ana->change_ns = now;
-	if ((now - ana->change_ns) / 1000000 > (uint64_t)path->traits.anatt_s * SECOND_MS)
+	if ((now - ana->change_ns) / 1000000 > (uint64_t)path->assoc.traits.anatt_s * SECOND_MS)
 		host_path_broken(path, -ETIMEDOUT,
 				 "a change of asymmetric access took longer than %u s (ANATT)",
-				 path->traits.anatt_s);
+				 path->assoc.traits.anatt_s);
 	else if (!weft_heap_has(&ana->timer.node))
 		weft_timer_set(path->reactor, &ana->timer, CHANGE_MS);
 }
@@ -242,8 +242,8 @@ void host_ana_changed(struct host_path *path)
 static int alloc_ana_log(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
-	uint32_t n = path->traits.ana_groups;
-	size_t most = (path->traits.transfer_max - sizeof(struct nvme_ana_log)) /
+	uint32_t n = path->assoc.traits.ana_groups;
+	size_t most = (path->assoc.traits.transfer_max - sizeof(struct nvme_ana_log)) /
 		      sizeof(struct nvme_ana_group_desc);
 
 	n = n > GROUPS_MAX ? GROUPS_MAX : n;
@@ -257,7 +257,7 @@ static int alloc_ana_log(struct host_path *path)
 
 void host_ana_setup(struct host_path *path)
 {
-	if (!path->traits.ana) {
+	if (!path->assoc.traits.ana) {
 		host_ana_free(path);
 		host_scan_all(path, true);
 		return;

@@ -87,8 +87,8 @@ static void path_event(struct host_path *path, enum event event)
 
 static void path_go_live(struct host_path *path)
 {
-	path->live_ns = weft_reactor_now_ns(path->reactor);
-	path->why.text[0] = '\0';
+	path->reconnect.live_ns = weft_reactor_now_ns(path->reactor);
+	path->assoc.why.text[0] = '\0';
 	host_keepalive_start(path);
 	host_aer_start(path);
 	host_fence_path_up(path);
@@ -100,28 +100,28 @@ static void note_loss(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
-	if (path->live_ns && now - path->live_ns >= STEADY_NS) {
-		path->attempt = 0;
-		path->lost_ns = now;
-	} else if (!path->lost_ns) {
-		path->lost_ns = now;
+	if (path->reconnect.live_ns && now - path->reconnect.live_ns >= STEADY_NS) {
+		path->reconnect.attempt = 0;
+		path->reconnect.lost_ns = now;
+	} else if (!path->reconnect.lost_ns) {
+		path->reconnect.lost_ns = now;
 	}
-	path->live_ns = 0;
+	path->reconnect.live_ns = 0;
 }
 
 static void path_tear_down(struct host_path *path)
 {
 	note_loss(path);
-	weft_timer_stop(path->reactor, &path->poll);
-	weft_timer_stop(path->reactor, &path->retry);
-	weft_timer_stop(path->reactor, &path->admin_close_timer);
+	weft_timer_stop(path->reactor, &path->setup.timer);
+	weft_timer_stop(path->reactor, &path->reconnect.timer);
+	weft_timer_stop(path->reactor, &path->close_wait.timer);
 	host_keepalive_stop(path);
 	host_aer_stop(path);
 	host_ana_stop(path);
 	host_scan_stop(path);
 	host_fence_path_lost(path);
-	if (path->link)
-		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
+	if (path->assoc.link)
+		weft_link_close(path->assoc.link, path->assoc.rc, "%s", path->assoc.why.text);
 	else
 		path_event(path, EV_CLOSED);
 }
@@ -137,17 +137,17 @@ static uint64_t reconnect_delay_ms(struct host_path *path)
 	const struct weft_options *o = &path->config.options;
 	uint64_t pause = o->reconnect_ms;
 
-	for (unsigned i = 2; i < path->attempt && pause < o->reconnect_max_ms; i++)
+	for (unsigned i = 2; i < path->reconnect.attempt && pause < o->reconnect_max_ms; i++)
 		pause *= 2;
 	if (pause > o->reconnect_max_ms)
 		pause = o->reconnect_max_ms;
-	return pause / 2 + (uint64_t)rand_r(&path->random) % (pause / 2 + 1);
+	return pause / 2 + (uint64_t)rand_r(&path->reconnect.random) % (pause / 2 + 1);
 }
 
 /* loss_timeout limits how long I/O waits. A follower has no I/O, and never gives up. */
 static uint64_t loss_timeout_left_ms(const struct host_path *path)
 {
-	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
+	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->reconnect.lost_ns) / 1000000;
 	uint64_t most = path->ctrl->follower ? UINT64_MAX : path->config.options.loss_ms;
 
 	return lost_ms < most ? most - lost_ms : 0;
@@ -161,20 +161,21 @@ static bool loss_is_final(const struct host_path *path)
 
 	if (ctrl->follower)
 		return false;
-	return path->refused || !loss_timeout_left_ms(path) ||
-	       (!path->generation && host_path_is_only(path) && weft_list_empty(&ctrl->followers));
+	return path->assoc.refused || !loss_timeout_left_ms(path) ||
+	       (!path->assoc.generation && host_path_is_only(path) &&
+		weft_list_empty(&ctrl->followers));
 }
 
 /* Another address of the name may work where this one does not answer. */
 static bool next_address(struct host_path *path)
 {
-	int rc = path->why_rc;
+	int rc = path->assoc.rc;
 	bool unreachable = rc == -ECONNREFUSED || rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
 			   rc == -ETIMEDOUT || rc == -EADDRNOTAVAIL;
 
-	if (path->tried || !unreachable || path->addr + 1 == path->naddrs)
+	if (path->reconnect.tried || !unreachable || path->addrs.current + 1 == path->addrs.count)
 		return false;
-	path->config.addr = path->addrs[++path->addr];
+	path->config.addr = path->addrs.list[++path->addrs.current];
 	return true;
 }
 
@@ -187,19 +188,19 @@ static void path_retry_or_die(struct host_path *path)
 		return;
 	}
 	if (next_address(path)) {
-		weft_timer_set(path->reactor, &path->retry, 0);
+		weft_timer_set(path->reactor, &path->reconnect.timer, 0);
 		return;
 	}
-	path->tried = true;
+	path->reconnect.tried = true;
 	if (loss_is_final(path)) {
 		die(path);
 		return;
 	}
 	host_path_publish(path);
-	pause = path->attempt++                 ? reconnect_delay_ms(path) :
+	pause = path->reconnect.attempt++       ? reconnect_delay_ms(path) :
 		host_path_find_other_live(path) ? OTHER_PATH_DELAY_MS :
 						  0;
-	weft_timer_set(path->reactor, &path->retry,
+	weft_timer_set(path->reactor, &path->reconnect.timer,
 		       pause < loss_timeout_left_ms(path) ? pause : loss_timeout_left_ms(path));
 }
 
@@ -210,10 +211,10 @@ static void path_open_admin_link(struct host_path *path)
 	struct weft_err why = { "" };
 	int rc;
 
-	path->broken = path->hung_up = false;
+	path->broken = path->assoc.hung_up = false;
 	host_link_options(config, 0, 0, HOST_ADMIN_DEPTH, &options);
-	rc = config->transport->open(&path->link, path->reactor, &options, &host_admin_link_ops,
-				     path, &why);
+	rc = config->transport->open(&path->assoc.link, path->reactor, &options,
+				     &host_admin_link_ops, path, &why);
 	if (rc < 0)
 		host_path_broken(path, rc, "%s", why.text);
 }
@@ -222,7 +223,7 @@ static void path_open_admin_link(struct host_path *path)
 
 static void path_on_retry_timer(struct weft_timer *timer)
 {
-	path_event(container_of(timer, struct host_path, retry), EV_RETRY);
+	path_event(container_of(timer, struct host_path, reconnect.timer), EV_RETRY);
 }
 
 void host_path_address(const struct host_path *path, char *text, size_t size)
@@ -232,14 +233,14 @@ void host_path_address(const struct host_path *path, char *text, size_t size)
 
 void host_path_start(struct host_path *path)
 {
-	path->retry.fn = path_on_retry_timer;
+	path->reconnect.timer.fn = path_on_retry_timer;
 	path_open_admin_link(path);
 }
 
 void host_path_up(struct host_path *path)
 {
-	path->generation++;
-	path->tried = true;
+	path->assoc.generation++;
+	path->reconnect.tried = true;
 	path_event(path, EV_UP);
 }
 
@@ -249,8 +250,8 @@ static bool path_set_cause(struct host_path *path, int rc, const char *fmt, va_l
 	if (path->broken)
 		return false;
 	path->broken = true;
-	path->why_rc = rc;
-	vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap);
+	path->assoc.rc = rc;
+	vsnprintf(path->assoc.why.text, sizeof(path->assoc.why.text), fmt, ap);
 	return true;
 }
 
@@ -268,9 +269,9 @@ void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 
 static void on_admin_close_timer(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, admin_close_timer);
+	struct host_path *path = container_of(timer, struct host_path, close_wait.timer);
 
-	if (++path->admin_close_polls < ADMIN_CLOSE_POLLS)
+	if (++path->close_wait.polls < ADMIN_CLOSE_POLLS)
 		weft_timer_set(path->reactor, timer, ADMIN_CLOSE_POLL_MS);
 	else
 		path_event(path, EV_BROKEN);
@@ -281,17 +282,17 @@ static void on_admin_close_keepalive(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
 
-	if (weft_heap_has(&path->admin_close_timer.node))
-		weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_POLL_MS);
+	if (weft_heap_has(&path->close_wait.timer.node))
+		weft_timer_set(path->reactor, &path->close_wait.timer, ADMIN_CLOSE_POLL_MS);
 }
 
 static void await_admin_close(struct host_path *path)
 {
-	struct host_admin *a = &path->admin_close_cmd;
+	struct host_admin *a = &path->close_wait.cmd;
 
-	path->admin_close_polls = 0;
-	path->admin_close_timer.fn = on_admin_close_timer;
-	weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_MAX_MS);
+	path->close_wait.polls = 0;
+	path->close_wait.timer.fn = on_admin_close_timer;
+	weft_timer_set(path->reactor, &path->close_wait.timer, ADMIN_CLOSE_MAX_MS);
 	memset(a, 0, sizeof(*a));
 	a->name = "Keep Alive, as an I/O queue was closed";
 	a->done = on_admin_close_keepalive;
@@ -315,12 +316,12 @@ void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, .
 
 void host_path_link_closed(struct host_path *path)
 {
-	struct weft_link *link = path->link;
+	struct weft_link *link = path->assoc.link;
 
-	path->hung_up = link->peer_closed;
+	path->assoc.hung_up = link->peer_closed;
 	host_path_broken(path, link->rc, "%s", link->err.text);
 	path_event(path, EV_BROKEN); /* await_admin_close() may have waited for this */
-	path->link = NULL;
+	path->assoc.link = NULL;
 	host_admin_lost(path);
 	weft_link_free(link);
 	host_user_admin_pump(path->ctrl);
@@ -341,10 +342,10 @@ void host_path_stop(struct host_path *path)
 		return;
 	path->stopping = true;
 	host_fence_stop(path);
-	weft_timer_stop(path->reactor, &path->retry);
+	weft_timer_stop(path->reactor, &path->reconnect.timer);
 	if (path->state == WEFT_LIVE)
 		host_setup_shutdown(path, on_shutdown_done);
-	else if (path->link)
+	else if (path->assoc.link)
 		host_path_broken(path, -ESHUTDOWN, "disconnected");
 	else
 		host_path_stopped(path);

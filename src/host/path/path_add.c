@@ -22,18 +22,18 @@ int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 	if (path) {
 		path->ctrl = ctrl;
 		host_admin_init(path);
-		path->page = malloc(HOST_PAGE);
-		path->aer_page = malloc(HOST_AERS * HOST_PAGE);
-		path->scan_page = malloc(2 * HOST_PAGE);
+		path->setup.page = malloc(HOST_PAGE);
+		path->aer.page = malloc(HOST_AERS * HOST_PAGE);
+		path->scan.page = malloc(2 * HOST_PAGE);
 	}
-	if (!path || !path->page || !path->aer_page || !path->scan_page) {
+	if (!path || !path->setup.page || !path->aer.page || !path->scan.page) {
 		host_path_free(path);
 		return weft_fail(err, -ENOMEM, "no memory for a controller");
 	}
 	path->reactor = ctrl->reactor;
 	path->config = *config;
-	if (getrandom(&path->random, sizeof(path->random), GRND_NONBLOCK) < 0)
-		path->random = (unsigned)getpid();
+	if (getrandom(&path->reconnect.random, sizeof(path->reconnect.random), GRND_NONBLOCK) < 0)
+		path->reconnect.random = (unsigned)getpid();
 	*out = path;
 	return 0;
 }
@@ -44,8 +44,8 @@ void host_path_set_addr(struct host_path *path, const struct weft_link_transport
 	struct weft_options *options = &path->config.options;
 
 	path->config.transport = transport;
-	path->config.addr = path->addrs[0] = *addr;
-	path->naddrs = 1;
+	path->config.addr = path->addrs.list[0] = *addr;
+	path->addrs.count = 1;
 	if (transport->trtype == NVMF_TRTYPE_RDMA)
 		options->hdgst = options->ddgst = false;
 }
@@ -100,11 +100,11 @@ void host_path_free(struct host_path *path)
 {
 	if (!path)
 		return;
-	weft_task_cancel(&path->pump);
+	weft_task_cancel(&path->admin.pump);
 	host_ana_free(path);
-	free(path->page);
-	free(path->aer_page);
-	free(path->scan_page);
+	free(path->setup.page);
+	free(path->aer.page);
+	free(path->scan.page);
 	free(path);
 }
 

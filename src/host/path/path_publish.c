@@ -79,26 +79,26 @@ static void publish_one(struct host_path *path)
 	struct host_published *pub = &path->pub;
 	bool lives = path->state == WEFT_LIVE && !path->broken;
 
-	if (path->generation != pub->generation && pub->generation) {
+	if (path->assoc.generation != pub->generation && pub->generation) {
 		pub->reconnects++;
 		path->ctrl->pub.reconnects++;
 	}
 	path->ctrl->pub.losses += pub->lives && !lives && !path->stopping;
 	pub->lives = lives;
-	if (path->generation != pub->generation)
+	if (path->assoc.generation != pub->generation)
 		path->ready = 0;
 	pub->state = path->state;
-	pub->generation = path->generation;
-	pub->tried = path->tried;
+	pub->generation = path->assoc.generation;
+	pub->tried = path->reconnect.tried;
 	host_path_address(path, pub->address, sizeof(pub->address));
 	pub->takes_dmabuf = path->config.transport->takes_dmabuf;
-	pub->rc = path->ctrl->pub.rc = path->why_rc;
-	if (path->why.text[0])
-		pub->why = path->ctrl->pub.why = path->why;
+	pub->rc = path->ctrl->pub.rc = path->assoc.rc;
+	if (path->assoc.why.text[0])
+		pub->why = path->ctrl->pub.why = path->assoc.why;
 	if (!lives)
 		return;
-	pub->traits = path->traits;
-	pub->path = path->link->path;
+	pub->traits = path->assoc.traits;
+	pub->path = path->assoc.link->path;
 }
 
 /* Under ctrl->lock. Paths that are being removed do not count. */
@@ -139,7 +139,8 @@ static void push_path_event(const struct host_path *path, enum weft_event_kind k
 
 	host_event_push(path->ctrl, kind, state, 0, "%s%s%s%s%s", one ? path->pub.address : "",
 			one ? ": " : "", weft_state_text(state),
-			lives || !path->why.text[0] ? "" : ": ", lives ? "" : path->why.text);
+			lives || !path->assoc.why.text[0] ? "" : ": ",
+			lives ? "" : path->assoc.why.text);
 }
 
 /* Under ctrl->lock. */
@@ -174,7 +175,7 @@ void host_path_publish(struct host_path *path)
 	if (now != before && before != WEFT_CONNECTING)
 		push_path_event(path, WEFT_EVENT_STATE, now);
 	if (now == WEFT_DEAD)
-		host_user_admin_fail_waiting(ctrl, path->why_rc);
+		host_user_admin_fail_waiting(ctrl, path->assoc.rc);
 	host_paths_reconcile_soon(ctrl);
 	if (ctrl->follower)
 		host_follower_update(ctrl->follower);
