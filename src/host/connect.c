@@ -197,7 +197,8 @@ static int wait_for_path(struct host_path *path, struct weft_err *err)
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	rc = path->pub.state == WEFT_LIVE ? (int)path->id : path->pub.rc;
 	why = path->pub.why;
-	path->adding = false;
+	if (rc >= 0)
+		host_path_added(path);
 	pthread_mutex_unlock(&ctrl->lock);
 	return rc < 0 ? weft_fail(err, rc, "%s", why.text) : rc;
 }

@@ -94,7 +94,7 @@ static bool lba_status_path_may_come(const struct weft_ctrl *ctrl)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
-		if (path && (path->state != WEFT_LIVE || path->assoc.traits.tells_allocated))
+		if (path && (!host_path_is_connected(path) || path->assoc.traits.tells_allocated))
 			return true;
 	}
 	return false;

@@ -173,9 +173,10 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 
 static void live(bool yes)
 {
-	stand_in_path->state = stand_in_path->pub.state = yes ? WEFT_LIVE : WEFT_CONNECTING;
-	stand_in->pub.state = stand_in_path->state;
-	stand_in_path->broken = stand_in_broken = false;
+	stand_in_path->state = yes ? HOST_PATH_LIVE : HOST_PATH_CONNECTING;
+	stand_in_path->pub.state = host_path_public_state(stand_in_path);
+	stand_in->pub.state = stand_in_path->pub.state;
+	stand_in_broken = false;
 }
 
 static void open_namespaces(struct weft_ns *ns[NAMESPACES])

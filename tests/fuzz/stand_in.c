@@ -110,7 +110,7 @@ void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint3
 	must(a->name && a->done);
 	must(a->iov.iov_len <= 1 << 20);
 	a->path = path;
-	if (path->broken) {
+	if (host_path_is_lost(path)) {
 		a->done(a, -ECONNRESET);
 		return;
 	}
@@ -149,7 +149,7 @@ void stand_in_lose(void)
 {
 	struct host_admin *a;
 
-	stand_in_path->broken = true;
+	stand_in_path->state = HOST_PATH_RESETTING;
 	while ((a = next_wanted()))
 		a->done(a, -ECONNRESET);
 }
@@ -158,7 +158,7 @@ void __wrap_host_path_up(struct host_path *path)
 {
 	must(!stand_in_up && !stand_in_broken);
 	stand_in_up = true;
-	path->state = WEFT_LIVE;
+	path->state = HOST_PATH_LIVE;
 	path->assoc.generation++;
 	path->pub.state = path->ctrl->pub.state = WEFT_LIVE;
 	path->pub.traits = path->ctrl->pub.traits = path->assoc.traits;
@@ -169,9 +169,10 @@ void __wrap_host_path_up(struct host_path *path)
 static void note_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
 {
 	must(rc < 0);
-	if (path->broken)
+	if (host_path_is_lost(path))
 		return;
-	stand_in_broken = path->broken = true;
+	stand_in_broken = true;
+	path->state = path->state == HOST_PATH_LIVE ? HOST_PATH_CLOSE_WAIT : HOST_PATH_RESETTING;
 	path->assoc.rc = rc;
 	must(vsnprintf(path->assoc.why.text, sizeof(path->assoc.why.text), fmt, ap) > 0);
 }

@@ -79,11 +79,11 @@ static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	if (differs && !alone)
-		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_PATH, host_path_public_state(path), 0,
 				"%s: not used for namespace %u: it is another one there",
 				path->pub.address, path->scan.nsid);
 	else if (back)
-		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"%s: namespace %u can be used again", path->pub.address,
 				path->scan.nsid);
 	scan_next(path);
@@ -155,7 +155,7 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	if (news)
-		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"%s: namespace %u cannot be used: %s", path->pub.address,
 				path->scan.nsid, why.text);
 	scan_next(path);
@@ -265,7 +265,7 @@ static void scan_done(struct host_path *path)
 		path->scan.for_setup = false;
 		host_path_up(path);
 	} else if (tells) {
-		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"namespaces changed");
 	}
 }

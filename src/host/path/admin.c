@@ -117,9 +117,8 @@ void host_admin_lost(struct host_path *path)
 
 bool host_admin_has_room(const struct host_path *path)
 {
-	return path->state == WEFT_LIVE && !path->broken && !path->stopping && path->assoc.link &&
-	       !path->assoc.link->closing && path->assoc.link->free &&
-	       path->admin.nusers < HOST_ADMIN_USER_MAX;
+	return path->state == HOST_PATH_LIVE && !path->assoc.link->closing &&
+	       path->assoc.link->free && path->admin.nusers < HOST_ADMIN_USER_MAX;
 }
 
 static void user_admin_task(struct weft_task *task)

@@ -51,18 +51,18 @@ static void handle_notice(struct host_path *path, const struct host_aer *aer)
 		break;
 	case NOTICE_ANA:
 		host_ana_changed(path);
-		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ANA, host_path_public_state(path), result,
 				"asymmetric namespace access changed");
 		break;
 	case NOTICE_DISCOVERY:
-		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, path->state, result,
-				"the discovery log changed");
+		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, host_path_public_state(path),
+				result, "the discovery log changed");
 		if (path->ctrl->follower)
 			host_follower_read_log(path->ctrl->follower);
 		break;
 	default:
-		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result, "notice 0x%02x",
-				result >> 8 & 0xff);
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, host_path_public_state(path), result,
+				"notice 0x%02x", result >> 8 & 0xff);
 	}
 }
 
@@ -72,11 +72,11 @@ static void handle_async_event(struct host_path *path, const struct host_aer *ae
 
 	switch (result & 7) {
 	case TYPE_ERROR:
-		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, host_path_public_state(path), result,
 				"the controller reports error 0x%02x", result >> 8 & 0xff);
 		break;
 	case TYPE_HEALTH:
-		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, host_path_public_state(path), result,
 				"the controller reports a health warning 0x%02x",
 				result >> 8 & 0xff);
 		break;
@@ -84,7 +84,7 @@ static void handle_async_event(struct host_path *path, const struct host_aer *ae
 		handle_notice(path, aer);
 		break;
 	default:
-		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, host_path_public_state(path), result,
 				"event of type %u: 0x%02x", result & 7, result >> 8 & 0xff);
 	}
 }
@@ -101,7 +101,7 @@ static void aer_on_log(struct host_admin *a, int rc)
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
 	aer->read = rc == 0 && !host_status(&a->cqe);
-	if (rc < 0 && a->path->broken)
+	if (rc < 0 && host_path_is_lost(a->path))
 		aer->out = false;
 	else
 		aer_finish_event(a->path, aer);
@@ -159,7 +159,7 @@ static void aer_send_requests(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
-	for (unsigned i = 0; i < path->assoc.traits.aers && path->state == WEFT_LIVE; i++) {
+	for (unsigned i = 0; i < path->assoc.traits.aers && host_path_is_connected(path); i++) {
 		struct host_aer *aer = &path->aer.requests[i];
 		uint32_t wait_ms = aer->out ? 0 : host_ratelimit_take(&path->aer.ratelimit, now);
 

@@ -132,7 +132,7 @@ static void ana_read_done(struct host_path *path)
 	if (ana->reread)
 		host_ana_read(path);
 	ana->reread = false;
-	if (!path->broken)
+	if (!host_path_is_lost(path))
 		check_anatt(path);
 }
 
@@ -160,7 +160,7 @@ static void ana_on_log(struct host_admin *a, int rc)
 	struct weft_err why = { "" };
 
 	path->ana.reading = false;
-	if (rc < 0 || path->broken)
+	if (rc < 0 || host_path_is_lost(path))
 		return;
 	if (status) {
 		rc = host_fail_status(&why, a->name, status);
@@ -210,7 +210,7 @@ static void ana_on_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, ana.timer);
 
-	if (!path->ana.reading && !path->broken)
+	if (!path->ana.reading && !host_path_is_lost(path))
 		read_ana_log_ratelimited(path);
 }
 
@@ -218,7 +218,7 @@ void host_ana_read(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 
-	if (!ana->groups || path->state != WEFT_LIVE)
+	if (!ana->groups || !host_path_is_connected(path))
 		return;
 	if (ana->reading)
 		ana->reread = true;

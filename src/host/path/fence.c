@@ -169,7 +169,7 @@ static void fence_send_ccr(struct host_path *path, struct host_path *through)
 
 static bool path_is_up(const struct host_path *path)
 {
-	return path && path->state == WEFT_LIVE && !path->broken;
+	return path && host_path_is_up(path);
 }
 
 /* The path is back, and its controller has the number of the lost one. */
@@ -207,7 +207,7 @@ static bool ccr_path_may_come(const struct host_path *path)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (path_is_up(path->ctrl->paths[i]))
 			return false;
-	return path->state != WEFT_DEAD;
+	return path->state != HOST_PATH_DEAD;
 }
 
 /* No controller can tell, nor will. About the losses behind the oldest, none has been asked yet. */
@@ -327,7 +327,7 @@ void host_fence_path_lost(struct host_path *path)
 	struct host_fence *fence = &path->fence;
 	uint64_t limit = fence_limit_ms(path);
 
-	if (path->stopping || path->assoc.traits.discovery ||
+	if (host_path_is_stopping(path) || path->assoc.traits.discovery ||
 	    fence->generation == path->assoc.generation)
 		return;
 	fence->generation = path->assoc.generation;

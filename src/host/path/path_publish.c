@@ -77,17 +77,17 @@ void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 static void publish_one(struct host_path *path)
 {
 	struct host_published *pub = &path->pub;
-	bool lives = path->state == WEFT_LIVE && !path->broken;
+	bool lives = host_path_is_up(path);
 
 	if (path->assoc.generation != pub->generation && pub->generation) {
 		pub->reconnects++;
 		path->ctrl->pub.reconnects++;
 	}
-	path->ctrl->pub.losses += pub->lives && !lives && !path->stopping;
+	path->ctrl->pub.losses += pub->lives && !lives && !host_path_is_stopping(path);
 	pub->lives = lives;
 	if (path->assoc.generation != pub->generation)
 		path->ready = 0;
-	pub->state = path->state;
+	pub->state = host_path_public_state(path);
 	pub->generation = path->assoc.generation;
 	pub->tried = path->reconnect.tried;
 	host_path_address(path, pub->address, sizeof(pub->address));
@@ -107,7 +107,7 @@ static unsigned count_paths(const struct weft_ctrl *ctrl)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		n += ctrl->paths[i] && !ctrl->paths[i]->removing;
+		n += ctrl->paths[i] && !host_path_is_removing(ctrl->paths[i]);
 	return n;
 }
 
@@ -126,8 +126,7 @@ struct host_path *host_path_find_other_live(const struct host_path *path)
 	struct host_path *const *paths = path->ctrl->paths;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (paths[i] && paths[i] != path && paths[i]->state == WEFT_LIVE &&
-		    !paths[i]->broken)
+		if (paths[i] && paths[i] != path && host_path_is_up(paths[i]))
 			return paths[i];
 	return NULL;
 }
@@ -169,8 +168,8 @@ void host_path_publish(struct host_path *path)
 	now = ctrl->pub.state;
 	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
-	if (path_before != path->state && !alone)
-		push_path_event(path, WEFT_EVENT_PATH, path->state);
+	if (path_before != path->pub.state && !alone)
+		push_path_event(path, WEFT_EVENT_PATH, path->pub.state);
 	/* The first connection needs no event: weft_connect() returns. */
 	if (now != before && before != WEFT_CONNECTING)
 		push_path_event(path, WEFT_EVENT_STATE, now);

@@ -60,7 +60,7 @@ static void start_probe_interval(struct host_path *path)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *other = path->ctrl->paths[i];
 
-		if (other && other != path && other->state == WEFT_LIVE && !other->broken)
+		if (other && other != path && host_path_is_up(other))
 			send_probe(other);
 	}
 	weft_timer_set(path->reactor, &path->probe.timer, next_probe_interval_ms(path));
@@ -70,7 +70,7 @@ static void on_probe_interval(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, probe.timer);
 
-	if (atomic_load(&path->activity.answered) || path->broken ||
+	if (atomic_load(&path->activity.answered) || host_path_is_lost(path) ||
 	    !host_path_find_other_live(path))
 		return;
 	path->probe.misses += path->ctrl->probe_answers != path->probe.answers_before;
@@ -82,7 +82,7 @@ static void on_probe_interval(struct weft_timer *timer)
 
 void host_probe(struct host_path *path, uint32_t timeout_ms)
 {
-	if (weft_heap_has(&path->probe.timer.node) || path->broken ||
+	if (weft_heap_has(&path->probe.timer.node) || host_path_is_lost(path) ||
 	    !host_path_find_other_live(path))
 		return;
 	send_probe(path);

@@ -47,7 +47,7 @@ static void setup_on_answer(struct host_admin *a, int rc)
 	const struct host_setup_step *step = &host_setup_steps[path->setup.step];
 	uint16_t status = host_status(&a->cqe);
 
-	if (rc < 0 || path->broken)
+	if (rc < 0 || host_path_is_lost(path))
 		return;
 	if (status && !step->tolerant) {
 		setup_refused(path, step, status);

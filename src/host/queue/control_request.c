@@ -121,7 +121,7 @@ static struct host_control_request control_request_take(struct host_path_queue *
 	request.other_pqs_ready = pq->path->ready;
 	pq->request.posted = pq->request.reset = pq->request.abort = pq->request.ana = false;
 	pq->request.probe_ms = 0;
-	if (pq->path->removing)
+	if (host_path_is_removing(pq->path))
 		host_queue_post_update(pq->queue); /* it may wait for request.posted */
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
@@ -135,7 +135,7 @@ static void on_control_request(struct weft_msg *msg)
 	uint16_t qid = pq->queue->qid;
 	struct host_control_request request = control_request_take(pq);
 
-	if (path->state != WEFT_LIVE || request.generation != path->assoc.generation)
+	if (!host_path_is_connected(path) || request.generation != path->assoc.generation)
 		return;
 	if (request.reset && (!request.setup_failed || !request.other_pqs_ready)) {
 		if (request.hung_up)
