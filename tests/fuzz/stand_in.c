@@ -114,14 +114,18 @@ void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint3
 		a->done(a, -ECONNRESET);
 		return;
 	}
+	a->inflight = true;
 	weft_list_push(&wanted, &a->link);
 }
 
 static struct host_admin *next_wanted(void)
 {
 	struct weft_list *link = weft_list_pop(&wanted);
+	struct host_admin *a = link ? container_of(link, struct host_admin, link) : NULL;
 
-	return link ? container_of(link, struct host_admin, link) : NULL;
+	if (a)
+		a->inflight = false;
+	return a;
 }
 
 bool stand_in_answer(void)

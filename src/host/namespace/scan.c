@@ -2,16 +2,32 @@
  * namespace event, and when the program opens one. A path carries no I/O before its scan is done:
  * data must not reach a namespace that has taken the place of another one.
  *
- *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the same? ─▶ the next one due … ─▶ done
+ *   IDLE ─ due ─▶ IDENTIFY ─▶ DESC_LIST ─▶ ns_validate.c: is it the same? ─▶ the next … ─▶ IDLE
  *
  * If the controller refuses to identify a namespace, that namespace has no I/O through this path
  * and is scanned again later: a scan never ends an association.
  *
  * Invariant: a record that becomes due during its scan is scanned again. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "host/internal.h"
+
+/* States that may come before. */
+static const unsigned edges[] = {
+	[HOST_SCAN_IDLE] = 1u << HOST_SCAN_IDLE | 1u << HOST_SCAN_IDENTIFY |
+			   1u << HOST_SCAN_DESC_LIST,
+	[HOST_SCAN_IDENTIFY] = 1u << HOST_SCAN_IDLE | 1u << HOST_SCAN_IDENTIFY |
+			       1u << HOST_SCAN_DESC_LIST,
+	[HOST_SCAN_DESC_LIST] = 1u << HOST_SCAN_IDENTIFY,
+};
+
+static void scan_enter(struct host_path *path, enum host_scan_state state)
+{
+	assert(edges[state] & 1u << path->scan.state);
+	path->scan.state = state;
+}
 
 static void scan_next(struct host_path *path);
 
@@ -20,10 +36,8 @@ static void scan_identify(struct host_path *path, uint8_t cns, char *page,
 {
 	struct host_admin *a = &path->scan.cmd;
 
-	memset(a, 0, sizeof(*a));
+	host_admin_prepare(a, "Identify Namespace", done);
 	memset(page, 0, HOST_PAGE);
-	a->name = "Identify Namespace";
-	a->done = done;
 	a->iov = (struct iovec){ page, HOST_PAGE };
 	host_fill_identify(&a->cmd, cns, path->scan.nsid);
 	host_admin_start(path, a, path->config.options.admin_ms);
@@ -116,7 +130,7 @@ static void scan_lost(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 	struct host_ns_record *at;
 
-	path->scan.active = false;
+	scan_enter(path, HOST_SCAN_IDLE);
 	pthread_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at)
@@ -192,6 +206,13 @@ static bool ns_is_unknown(uint16_t status)
 	       (status & 0x7ff) == SC_GENERIC(INVALID_FIELD);
 }
 
+static void scan_desc_list(struct host_path *path)
+{
+	scan_enter(path, HOST_SCAN_DESC_LIST);
+	scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan.page + HOST_PAGE,
+		      scan_on_desc_list);
+}
+
 static void scan_on_identify(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
@@ -204,8 +225,7 @@ static void scan_on_identify(struct host_admin *a, int rc)
 	else if (status)
 		scan_refused(path, status);
 	else
-		scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan.page + HOST_PAGE,
-			      scan_on_desc_list);
+		scan_desc_list(path);
 }
 
 /* --- all that are due ------------------------------------------------------------------------- */
@@ -259,10 +279,10 @@ static void scan_done(struct host_path *path)
 {
 	bool tells = path->scan.notify;
 
-	path->scan.active = path->scan.notify = false;
+	scan_enter(path, HOST_SCAN_IDLE);
+	path->scan.notify = false;
 	scan_arm_retry(path);
-	if (path->scan.for_setup) {
-		path->scan.for_setup = false;
+	if (host_path_is_setting_up(path)) {
 		host_path_up(path);
 	} else if (tells) {
 		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
@@ -273,26 +293,25 @@ static void scan_done(struct host_path *path)
 static void scan_next(struct host_path *path)
 {
 	path->scan.nsid = pop_due_nsid(path);
-	if (path->scan.nsid)
+	if (path->scan.nsid) {
+		scan_enter(path, HOST_SCAN_IDENTIFY);
 		scan_identify(path, NVME_IDENTIFY_CNS_NS, path->scan.page, scan_on_identify);
-	else
+	} else {
 		scan_done(path);
+	}
 }
 
 void host_scan_due(struct host_path *path)
 {
-	if (path->scan.active)
-		return;
-	path->scan.active = true;
-	scan_next(path);
+	if (path->scan.state == HOST_SCAN_IDLE)
+		scan_next(path);
 }
 
-void host_scan_all(struct host_path *path, bool for_setup)
+void host_scan_all(struct host_path *path)
 {
 	struct host_ns_record *at;
 
-	path->scan.for_setup |= for_setup;
-	path->scan.notify |= !for_setup;
+	path->scan.notify |= !host_path_is_setting_up(path);
 	pthread_mutex_lock(&path->ctrl->lock);
 	weft_list_for_each(at, &path->ctrl->ns_records, link)
 		host_ns_record_mark_due(path->ctrl, at, path->index);

@@ -6,10 +6,16 @@
 
 struct host_path;
 
+enum host_scan_state {
+	HOST_SCAN_IDLE,
+	HOST_SCAN_IDENTIFY,  /* Identify Namespace of @nsid */
+	HOST_SCAN_DESC_LIST, /* its identifiers */
+};
+
 struct host_scan {
+	enum host_scan_state state;
 	struct host_admin cmd;
-	uint32_t nsid; /* of the namespace that is scanned */
-	bool active, for_setup;
+	uint32_t nsid;                 /* of the namespace that is scanned */
 	bool notify;                   /* the program gets an event when the scan is done */
 	char *page;                    /* twice HOST_PAGE bytes */
 	struct weft_timer retry_timer; /* for namespaces whose scan was refused */
@@ -17,7 +23,8 @@ struct host_scan {
 };
 
 void host_scan_due(struct host_path *path); /* scans the namespaces that are due */
-void host_scan_all(struct host_path *path, bool for_setup);
+/* Scans all that are open: for the path's set-up, or the program gets an event at the end. */
+void host_scan_all(struct host_path *path);
 /* Scans those of @nsids (up to a 0) that are open; the program gets an event at the end. */
 void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max);
 void host_scan_stop(struct host_path *path);

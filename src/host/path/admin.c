@@ -45,6 +45,7 @@ void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t tim
 					      NULL;
 	uint16_t cid;
 
+	assert(!a->inflight);
 	a->path = path;
 	if (!slot) {
 		a->done(a, -ECONNRESET);
@@ -60,8 +61,17 @@ void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t tim
 					      timeout_ms * UINT64_C(1000000) :
 				      0;
 	weft_list_push(&path->admin.inflight, &a->link);
+	a->inflight = true;
 	weft_link_submit(path->assoc.link, slot);
 	admin_arm_timer(path);
+}
+
+static void admin_finish(struct host_admin *a, int rc)
+{
+	assert(a->inflight);
+	a->inflight = false;
+	weft_list_remove(&a->link);
+	a->done(a, rc);
 }
 
 static void admin_on_link_ready(struct weft_link *link)
@@ -83,8 +93,7 @@ static void admin_on_slot_done(struct weft_link *link, struct weft_link_slot *sl
 	a->moved = slot->moved;
 	if (slot->corrupt && !host_status(&slot->cqe))
 		a->cqe.status = cpu_to_le16(SC_GENERIC(TRAN_TPORT_ERROR) << 1);
-	weft_list_remove(&a->link);
-	a->done(a, 0);
+	admin_finish(a, 0);
 	admin_arm_timer(link->user);
 	/* This slot is free when we return. */
 	weft_reactor_defer(link->reactor, &((struct host_path *)link->user)->admin.pump);
@@ -111,7 +120,7 @@ void host_admin_lost(struct host_path *path)
 	while ((link = weft_list_pop(&lost))) {
 		struct host_admin *a = container_of(link, struct host_admin, link);
 
-		a->done(a, -ECONNRESET);
+		admin_finish(a, -ECONNRESET);
 	}
 }
 

@@ -2,6 +2,8 @@
 #ifndef WEFT_HOST_PATH_ADMIN_H
 #define WEFT_HOST_PATH_ADMIN_H
 
+#include <assert.h>
+
 #include "base/err.h"
 #include "base/list.h"
 #include "host/config.h"
@@ -26,8 +28,9 @@ struct host_admin {
 	struct iovec iov;
 	const char *name;     /* "Identify Controller" */
 	uint64_t deadline_ns; /* 0: none */
-	bool inexact;         /* a success may move less data than there is room for … */
-	uint32_t moved;       /* … bytes that it moved */
+	bool inflight;
+	bool inexact;   /* a success may move less data than there is room for … */
+	uint32_t moved; /* … bytes that it moved */
 	/* rc 0: the command was answered, see host_status(); else it was lost. */
 	void (*done)(struct host_admin *a, int rc);
 };
@@ -46,6 +49,14 @@ static inline uint16_t host_status(const struct nvme_cqe *cqe)
 	uint16_t status = le16_to_cpu(cqe->status) >> 1;
 
 	return status & 0x7ff ? status : 0;
+}
+
+/* An empty command, for its owner to fill in and to start. */
+static inline void host_admin_prepare(struct host_admin *a, const char *name,
+				      void (*done)(struct host_admin *a, int rc))
+{
+	assert(!a->inflight);
+	*a = (struct host_admin){ .name = name, .done = done };
 }
 
 /* The admin queue is connected. @timeout_ms 0: it may take forever. */

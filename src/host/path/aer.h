@@ -9,11 +9,16 @@ struct host_path;
 
 enum { HOST_AERS = 4 };
 
+enum host_aer_state {
+	HOST_AER_IDLE,
+	HOST_AER_SENT,    /* the controller has the request */
+	HOST_AER_READING, /* an event came: its log page is read */
+};
+
 struct host_aer {
+	enum host_aer_state state;
 	struct host_admin cmd, log;
 	uint32_t result;
-	bool out;
-	bool read; /* its log page has been read */
 };
 
 struct host_aers {

@@ -12,13 +12,18 @@ struct host_ana_group {
 	uint8_t state; /* enum nvme_ana_state */
 };
 
+enum host_ana_reading {
+	HOST_ANA_IDLE,
+	HOST_ANA_DUE, /* the page is to be read, when the rate limit allows it */
+	HOST_ANA_READING,
+	HOST_ANA_REREAD, /* the page is being read, and then once more */
+};
+
 struct host_ana {
+	enum host_ana_reading state;
 	struct host_admin cmd;
 	struct weft_timer timer; /* until the page is read or checked again */
 	struct host_ratelimit ratelimit;
-	bool reading, for_setup;
-	bool due;           /* @timer: the page is to be read, not just checked */
-	bool reread;        /* once more, when the read under way is complete */
 	uint64_t change_ns; /* since when a group is in change; 0: none is */
 	char *page;
 	size_t size;

@@ -40,9 +40,7 @@ void host_close_wait_start(struct host_path *path)
 	path->close_wait.polls = 0;
 	path->close_wait.timer.fn = close_wait_on_timer;
 	weft_timer_set(path->reactor, &path->close_wait.timer, ADMIN_CLOSE_MAX_MS);
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive, as an I/O queue was closed";
-	a->done = close_wait_on_answer;
+	host_admin_prepare(a, "Keep Alive, as an I/O queue was closed", close_wait_on_answer);
 	a->cmd.common.opcode = nvme_admin_keep_alive;
 	host_admin_start(path, a, 0);
 }

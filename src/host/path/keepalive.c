@@ -24,7 +24,6 @@ static uint32_t period_ms(const struct host_path *path)
 
 static void keepalive_on_answer(struct host_admin *a, int rc)
 {
-	a->path->keepalive.out = false;
 	/* A controller that refuses Keep Alive does not wait for it. */
 	if (rc == 0 && host_status(&a->cqe))
 		host_keepalive_stop(a->path);
@@ -34,11 +33,8 @@ static void send_keepalive(struct host_path *path)
 {
 	struct host_admin *a = &path->keepalive.cmd;
 
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive";
-	a->done = keepalive_on_answer;
+	host_admin_prepare(a, "Keep Alive", keepalive_on_answer);
 	a->cmd.common.opcode = nvme_admin_keep_alive;
-	path->keepalive.out = true;
 	host_admin_start(path, a, path->config.options.keepalive_ms);
 }
 
@@ -48,7 +44,7 @@ static void keepalive_on_timer(struct weft_timer *timer)
 	bool traffic = atomic_exchange(&path->activity.traffic, false);
 
 	weft_timer_set(path->reactor, timer, period_ms(path));
-	if (path->keepalive.out || (traffic && is_traffic_based(path)))
+	if (path->keepalive.cmd.inflight || (traffic && is_traffic_based(path)))
 		return;
 	send_keepalive(path);
 }

@@ -9,12 +9,10 @@ struct host_path;
 struct host_keepalive {
 	struct weft_timer timer;
 	struct host_admin cmd;
-	bool out; /* @cmd is in flight */
 };
 
 struct host_path_probe {
 	struct host_admin cmd;   /* Keep Alive: this path is suspected, or another one is */
-	bool out;                /* @cmd is in flight */
 	struct weft_timer timer; /* end of the interval */
 	uint32_t interval_ms;
 	uint64_t interval_end_ns;

@@ -22,7 +22,6 @@ enum { PARTS = 8 };
 
 static void probe_on_answer(struct host_admin *a, int rc)
 {
-	a->path->probe.out = false;
 	if (rc == 0)
 		a->path->ctrl->probe_answers++;
 	weft_timer_stop(a->path->reactor, &a->path->probe.timer);
@@ -32,13 +31,10 @@ static void send_probe(struct host_path *path)
 {
 	struct host_admin *a = &path->probe.cmd;
 
-	if (path->probe.out)
+	if (path->probe.cmd.inflight)
 		return;
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive, as a command takes unusually long";
-	a->done = probe_on_answer;
+	host_admin_prepare(a, "Keep Alive, as a command takes unusually long", probe_on_answer);
 	a->cmd.common.opcode = nvme_admin_keep_alive;
-	path->probe.out = true;
 	host_admin_start(path, a, 0);
 }
 
@@ -86,7 +82,7 @@ void host_probe(struct host_path *path, uint32_t timeout_ms)
 	    !host_path_find_other_live(path))
 		return;
 	send_probe(path);
-	if (!path->probe.out)
+	if (!path->probe.cmd.inflight)
 		return; /* the admin queue is full */
 	atomic_store(&path->activity.answered, false);
 	path->probe.misses = 0;

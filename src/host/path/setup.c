@@ -65,10 +65,8 @@ static void setup_send_step(struct host_path *path)
 	const struct host_setup_step *step = &host_setup_steps[path->setup.step];
 	struct host_admin *a = &path->setup.cmd;
 
-	memset(a, 0, sizeof(*a));
+	host_admin_prepare(a, step->name, setup_on_answer);
 	memset(path->setup.page, 0, HOST_PAGE);
-	a->name = step->name;
-	a->done = setup_on_answer;
 	a->iov = (struct iovec){ path->setup.page, step->length };
 	step->fill(path, &a->cmd);
 	host_admin_start(path, a, path->config.options.connect_ms);
@@ -92,9 +90,7 @@ void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin 
 {
 	struct host_admin *a = &path->setup.cmd;
 
-	memset(a, 0, sizeof(*a));
-	a->name = "Property Set CC";
-	a->done = done;
+	host_admin_prepare(a, "Property Set CC", done);
 	host_fill_shutdown(path, &a->cmd);
 	host_admin_start(path, a, path->config.options.connect_ms);
 }
