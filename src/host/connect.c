@@ -27,8 +27,8 @@ static int resolve_name(const struct weft_uri_parts *parts, struct host_path *pa
 		return weft_fail(err, -errno, "%s: %s", parts->host, strerror(errno));
 	if (rc)
 		return weft_fail(err, -EHOSTUNREACH, "%s: %s", parts->host, gai_strerror(rc));
-	for (struct addrinfo *at = list; at && path->naddrs < HOST_ADDRS_MAX; at = at->ai_next)
-		memcpy(&path->addrs[path->naddrs++], at->ai_addr, at->ai_addrlen);
+	for (struct addrinfo *at = list; at && path->addrs.count < HOST_ADDRS_MAX; at = at->ai_next)
+		memcpy(&path->addrs.list[path->addrs.count++], at->ai_addr, at->ai_addrlen);
 	freeaddrinfo(list);
 	return 0;
 }
@@ -38,11 +38,11 @@ int host_path_resolve(struct host_path *path, const struct weft_uri_parts *parts
 {
 	int rc = 0;
 
-	if (!weft_addr_parse(parts->host, parts->port, &path->addrs[0]))
-		path->naddrs = 1;
+	if (!weft_addr_parse(parts->host, parts->port, &path->addrs.list[0]))
+		path->addrs.count = 1;
 	else
 		rc = resolve_name(parts, path, err);
-	path->config.addr = path->addrs[0];
+	path->config.addr = path->addrs.list[0];
 	return rc;
 }
 
@@ -197,7 +197,8 @@ static int wait_for_path(struct host_path *path, struct weft_err *err)
 		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
 	rc = path->pub.state == WEFT_LIVE ? (int)path->id : path->pub.rc;
 	why = path->pub.why;
-	path->adding = false;
+	if (rc >= 0)
+		host_path_added(path);
 	pthread_mutex_unlock(&ctrl->lock);
 	return rc < 0 ? weft_fail(err, rc, "%s", why.text) : rc;
 }

@@ -84,7 +84,7 @@ unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_P
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
-		if (!path || path->removing)
+		if (!path || host_path_is_removing(path))
 			continue;
 		for (at = n++; at && paths[at - 1]->id > path->id; at--)
 			paths[at] = paths[at - 1];
@@ -123,7 +123,7 @@ static void on_reset(struct weft_msg *msg)
 
 	atomic_store(&ctrl->reset_posted, false);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && ctrl->paths[i]->state == WEFT_LIVE)
+		if (ctrl->paths[i] && host_path_is_connected(ctrl->paths[i]))
 			host_path_broken(ctrl->paths[i], -ECONNRESET, "reset by the program");
 }
 

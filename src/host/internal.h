@@ -108,8 +108,10 @@ void host_path_set_addr(struct host_path *path, const struct weft_link_transport
 			const struct sockaddr_storage *addr);
 /* -EUSERS: there are too many. Before the control reactor runs, or on it. */
 int host_paths_insert(struct host_path *path);
-/* From any thread: inserts and starts the path. pub.tried is set when its first attempt is over. */
+/* From any thread: inserts and starts the path. pub.tried is set when its first attempt is over;
+ * then the caller says host_path_added() or host_path_remove(). */
 void host_path_add_async(struct host_path *path);
+void host_path_added(struct host_path *path); /* under ctrl->lock */
 /* The caller's pointer is invalid from here on: the path is freed with its last path queue. */
 void host_path_remove(struct host_path *path);
 void host_path_put(struct host_path *path); /* a path queue of it ends; under ctrl->lock */

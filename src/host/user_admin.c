@@ -59,7 +59,7 @@ static void on_user_admin_done(struct host_admin *a, int rc)
 {
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
-	a->path->admin_users--;
+	a->path->admin.nusers--;
 	if (rc < 0 && may_try_again(u)) {
 		weft_list_push(&u->ctrl->admin_waiting, &a->link);
 		return;
@@ -82,7 +82,7 @@ static void on_ns_admin_done(struct host_admin *a, int rc)
 {
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
-	a->path->admin_users--;
+	a->path->admin.nusers--;
 	if (rc == 0 && !io_access_to(a->path, u->ns)) /* the nsid may be another namespace's now */
 		rc = -EAGAIN;
 	finish_user_admin(u, rc < 0 && admin_timed_out(a) ? -ETIMEDOUT : rc);
@@ -94,7 +94,7 @@ static bool lba_status_path_may_come(const struct weft_ctrl *ctrl)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
-		if (path && (path->state != WEFT_LIVE || path->traits.tells_allocated))
+		if (path && (!host_path_is_connected(path) || path->assoc.traits.tells_allocated))
 			return true;
 	}
 	return false;
@@ -108,7 +108,7 @@ static struct host_path *find_lba_status_path(const struct weft_ns *ns)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ns->ctrl->paths[i];
 
-		if (!path || !host_admin_has_room(path) || !path->traits.tells_allocated ||
+		if (!path || !host_admin_has_room(path) || !path->assoc.traits.tells_allocated ||
 		    io_access_to(path, ns) <= best)
 			continue;
 		best = io_access_to(path, ns);
@@ -126,7 +126,7 @@ static void on_ns_admin_msg(struct weft_msg *msg)
 		finish_user_admin(u, lba_status_path_may_come(u->ctrl) ? -EAGAIN : -EOPNOTSUPP);
 		return;
 	}
-	path->admin_users++;
+	path->admin.nusers++;
 	host_admin_start(path, &u->admin, path->config.options.admin_ms);
 }
 
@@ -155,8 +155,8 @@ void host_user_admin_pump(struct weft_ctrl *ctrl)
 
 	while ((path = find_admin_path(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
 		a = container_of(link, struct host_admin, link);
-		path->admin_users++;
-		path->changed_read |= reads_changed(&a->cmd);
+		path->admin.nusers++;
+		path->aer.changed_read |= reads_changed(&a->cmd);
 		host_admin_start(path, a, path->config.options.admin_ms);
 	}
 }

@@ -173,9 +173,10 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 
 static void live(bool yes)
 {
-	stand_in_path->state = stand_in_path->pub.state = yes ? WEFT_LIVE : WEFT_CONNECTING;
-	stand_in->pub.state = stand_in_path->state;
-	stand_in_path->broken = stand_in_broken = false;
+	stand_in_path->state = yes ? HOST_PATH_LIVE : HOST_PATH_CONNECTING;
+	stand_in_path->pub.state = host_path_public_state(stand_in_path);
+	stand_in->pub.state = stand_in_path->pub.state;
+	stand_in_broken = false;
 }
 
 static void open_namespaces(struct weft_ns *ns[NAMESPACES])
@@ -224,7 +225,7 @@ static void some_namespaces(void)
 	};
 	struct weft_ns *ns[NAMESPACES];
 
-	stand_in->pub.traits = stand_in_path->traits = traits;
+	stand_in->pub.traits = stand_in_path->assoc.traits = traits;
 	open_namespaces(ns);
 	for (unsigned i = 0; i < NAMESPACES; i++)
 		if (ns[i])
@@ -267,12 +268,12 @@ static void drain_events(void)
 
 static void check_live(struct weft_ns *ns[NAMESPACES])
 {
-	check_traits(&stand_in_path->traits);
+	check_traits(&stand_in_path->assoc.traits);
 	for (unsigned i = 0; i < NAMESPACES; i++) {
 		if (!ns[i])
 			continue;
 		check_ns(ns[i]);
-		check_command(&stand_in_path->traits, ns[i]);
+		check_command(&stand_in_path->assoc.traits, ns[i]);
 	}
 }
 
@@ -286,7 +287,7 @@ static void one_controller(void)
 	config->options.depth = how & 1 ? 1 : 128;
 	config->options.keepalive_ms = how & 2 ? 1000 : 0;
 	strcpy(config->subnqn, how & 4 ? NVME_NQN_DISCOVERY : "nqn.2026-11.io.weft:stand-in");
-	stand_in_path->traits.transfer_max = 1 << 20;
+	stand_in_path->assoc.traits.transfer_max = 1 << 20;
 	open_namespaces(ns);
 	stand_in_lose();
 	live(false);
@@ -296,11 +297,11 @@ static void one_controller(void)
 			stand_in_turn(u16());
 	if (stand_in_up)
 		check_live(ns);
-	must(!stand_in_broken || stand_in_path->why.text[0]);
+	must(!stand_in_broken || stand_in_path->assoc.why.text[0]);
 	drain_events();
 	host_keepalive_stop(stand_in_path);
 	host_aer_stop(stand_in_path);
-	weft_timer_stop(stand_in_path->reactor, &stand_in_path->poll);
+	weft_timer_stop(stand_in_path->reactor, &stand_in_path->setup.timer);
 	stand_in_lose();
 	host_aer_stop(stand_in_path);
 	host_ana_stop(stand_in_path);

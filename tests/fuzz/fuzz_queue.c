@@ -49,16 +49,17 @@ static struct lane {
 
 /* --- everybody else's turn -------------------------------------------------------------------- */
 
-static void publish(enum weft_state state)
+static void publish(enum host_path_state state)
 {
 	struct host_path *p = stand_in_path;
 	struct weft_ctrl *c = stand_in;
 	struct weft_list *link = c->queues.next;
 
-	p->state = p->pub.state = state;
-	p->generation += state == WEFT_LIVE;
-	p->pub.generation = p->generation;
-	p->pub.ended_generation = p->generation - (state == WEFT_LIVE);
+	p->state = state;
+	p->pub.state = host_path_public_state(p);
+	p->assoc.generation += state == HOST_PATH_LIVE;
+	p->pub.generation = p->assoc.generation;
+	p->pub.ended_generation = p->assoc.generation - (state == HOST_PATH_LIVE);
 	c->pub = p->pub;
 	for (; link != &c->queues; link = link->next)
 		host_queue_post_update(container_of(link, struct weft_queue, ctrl_link));
@@ -70,11 +71,11 @@ static void control(void)
 	stand_in_turn(0);
 	while (stand_in_answer())
 		;
-	if (stand_in_path->state == WEFT_RESETTING) {
-		stand_in_path->broken = stand_in_broken = false;
-		publish(WEFT_LIVE);
-	} else if (stand_in_broken && stand_in_path->state == WEFT_LIVE) {
-		publish(WEFT_RESETTING);
+	if (stand_in_path->state == HOST_PATH_RESETTING) {
+		stand_in_broken = false;
+		publish(HOST_PATH_LIVE);
+	} else if (stand_in_broken && host_path_is_connected(stand_in_path)) {
+		publish(HOST_PATH_RESETTING);
 	}
 }
 
@@ -231,7 +232,7 @@ static void submit(struct lane *lane, enum weft_op_code op, uint8_t first, uint8
 	memset(disk_deeds + lane_at, 0, LANE_BLOCKS * sizeof(disk_deeds[0]));
 	lane->out = true;
 	rc = weft_submit(queue, &lane->cmd);
-	must(rc == 0 || (rc == -ENOTCONN && stand_in_path->state == WEFT_DEAD) ||
+	must(rc == 0 || (rc == -ENOTCONN && stand_in_path->state == HOST_PATH_DEAD) ||
 	     (op == WEFT_COMPARE_AND_WRITE && (rc == -EMSGSIZE || rc == -EOPNOTSUPP)));
 	if (rc < 0)
 		lane->out = false;
@@ -294,14 +295,14 @@ static void op_hang_up(void)
 
 static void op_reset(void)
 {
-	if (stand_in_path->state == WEFT_LIVE)
-		publish(WEFT_RESETTING);
+	if (host_path_is_connected(stand_in_path))
+		publish(HOST_PATH_RESETTING);
 }
 
 static void op_dead(void)
 {
 	if (u8() == 0xdd)
-		publish(WEFT_DEAD);
+		publish(HOST_PATH_DEAD);
 }
 
 static void op_limit(void)
@@ -357,7 +358,7 @@ static void agree(void)
 	memset(disk, 0x11, sizeof(disk));
 	if (flags & 16)
 		op_mood(); /* of the first Connect */
-	publish(WEFT_LIVE);
+	publish(HOST_PATH_LIVE);
 }
 
 static void create(void)

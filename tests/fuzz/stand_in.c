@@ -53,10 +53,10 @@ void stand_in_create(void)
 	stand_in = calloc(1, sizeof(*stand_in));
 	stand_in_path = calloc(1, sizeof(*stand_in_path));
 	must(stand_in && stand_in_path);
-	stand_in_path->page = malloc(HOST_PAGE);
-	stand_in_path->aer_page = malloc(HOST_AERS * HOST_PAGE);
-	stand_in_path->scan_page = malloc(2 * HOST_PAGE);
-	must(stand_in_path->page && stand_in_path->aer_page && stand_in_path->scan_page);
+	stand_in_path->setup.page = malloc(HOST_PAGE);
+	stand_in_path->aer.page = malloc(HOST_AERS * HOST_PAGE);
+	stand_in_path->scan.page = malloc(2 * HOST_PAGE);
+	must(stand_in_path->setup.page && stand_in_path->aer.page && stand_in_path->scan.page);
 	stand_in->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	must(stand_in->event_fd >= 0);
 	pthread_mutex_init(&stand_in->lock, NULL);
@@ -72,9 +72,9 @@ void stand_in_reset(void)
 	struct host_path fresh_path = { .config.transport = &weft_tcp_link,
 					.ctrl = c,
 					.reactor = reactor,
-					.page = p->page,
-					.aer_page = p->aer_page,
-					.scan_page = p->scan_page };
+					.setup.page = p->setup.page,
+					.aer.page = p->aer.page,
+					.scan.page = p->scan.page };
 	struct weft_ctrl fresh = { .config.transport = &weft_tcp_link,
 				   .reactor = reactor,
 				   .paths = { p },
@@ -110,18 +110,22 @@ void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint3
 	must(a->name && a->done);
 	must(a->iov.iov_len <= 1 << 20);
 	a->path = path;
-	if (path->broken) {
+	if (host_path_is_lost(path)) {
 		a->done(a, -ECONNRESET);
 		return;
 	}
+	a->inflight = true;
 	weft_list_push(&wanted, &a->link);
 }
 
 static struct host_admin *next_wanted(void)
 {
 	struct weft_list *link = weft_list_pop(&wanted);
+	struct host_admin *a = link ? container_of(link, struct host_admin, link) : NULL;
 
-	return link ? container_of(link, struct host_admin, link) : NULL;
+	if (a)
+		a->inflight = false;
+	return a;
 }
 
 bool stand_in_answer(void)
@@ -149,7 +153,7 @@ void stand_in_lose(void)
 {
 	struct host_admin *a;
 
-	stand_in_path->broken = true;
+	stand_in_path->state = HOST_PATH_RESETTING;
 	while ((a = next_wanted()))
 		a->done(a, -ECONNRESET);
 }
@@ -158,10 +162,10 @@ void __wrap_host_path_up(struct host_path *path)
 {
 	must(!stand_in_up && !stand_in_broken);
 	stand_in_up = true;
-	path->state = WEFT_LIVE;
-	path->generation++;
+	path->state = HOST_PATH_LIVE;
+	path->assoc.generation++;
 	path->pub.state = path->ctrl->pub.state = WEFT_LIVE;
-	path->pub.traits = path->ctrl->pub.traits = path->traits;
+	path->pub.traits = path->ctrl->pub.traits = path->assoc.traits;
 	host_keepalive_start(path);
 	host_aer_start(path);
 }
@@ -169,11 +173,12 @@ void __wrap_host_path_up(struct host_path *path)
 static void note_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
 {
 	must(rc < 0);
-	if (path->broken)
+	if (host_path_is_lost(path))
 		return;
-	stand_in_broken = path->broken = true;
-	path->why_rc = rc;
-	must(vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap) > 0);
+	stand_in_broken = true;
+	path->state = path->state == HOST_PATH_LIVE ? HOST_PATH_CLOSE_WAIT : HOST_PATH_RESETTING;
+	path->assoc.rc = rc;
+	must(vsnprintf(path->assoc.why.text, sizeof(path->assoc.why.text), fmt, ap) > 0);
 }
 
 void __wrap_host_path_broken(struct host_path *path, int rc, const char *fmt, ...)

@@ -30,10 +30,10 @@ unsigned world_suspicions;
 
 WRAP(void, host_probe, struct host_path *path, uint32_t timeout_ms)
 {
-	bool before = weft_heap_has(&path->probe_timer.node);
+	bool before = weft_heap_has(&path->probe.timer.node);
 
 	__real_host_probe(path, timeout_ms);
-	world_suspicions += !before && weft_heap_has(&path->probe_timer.node);
+	world_suspicions += !before && weft_heap_has(&path->probe.timer.node);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */

@@ -441,6 +441,33 @@ static void added_and_removed(void **state)
 	stop_relays();
 }
 
+/* Its events end with its connection: nobody waits for it to come back. */
+static void removed_does_not_reconnect(void **state)
+{
+	struct weft_err err = { "" };
+	struct weft_event event;
+	unsigned resets = 0;
+	struct host h;
+	int path;
+
+	start_relays();
+	h = host_open("", NS_512);
+	assert_true(add(h.ctrl, relays[1], "/" TARGET_NQN, &err) > 0);
+	path = add(h.ctrl, relays[0], "/" TARGET_NQN, &err);
+	assert_true(path > 0);
+	read_through(&h, relays[0]);
+	assert_int_equal(weft_path_remove(h.ctrl, (unsigned)path, &err), 0);
+	wait_for_no_connection(h.queue, relays[0]);
+	assert_true(add(h.ctrl, relays[0], "/" TARGET_NQN, &err) > path);
+	while (weft_ctrl_next_event(h.ctrl, &event)) {
+		assert_int_not_equal(event.state, WEFT_RECONNECTING);
+		resets += event.state == WEFT_RESETTING;
+	}
+	assert_int_equal(resets, 1);
+	host_close(&h);
+	stop_relays();
+}
+
 /* A path that was alone had nobody to go on with when it was last used. */
 static void silent_after_another_came(void **state)
 {
@@ -531,6 +558,7 @@ int main(void)
 		cmocka_unit_test(seen),
 		cmocka_unit_test(stalls_are_counted),
 		cmocka_unit_test(added_and_removed),
+		cmocka_unit_test(removed_does_not_reconnect),
 		cmocka_unit_test(not_added),
 		cmocka_unit_test(exchanged_under_load),
 		cmocka_unit_test(both_are_cut_at_once),

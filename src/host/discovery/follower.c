@@ -227,24 +227,24 @@ bool host_followers_pending(const struct weft_ctrl *ctrl)
 
 static void push_follower_event(const struct host_follower *follower, const struct host_path *path)
 {
-	host_event_push(follower->owner, WEFT_EVENT_DISCOVERY, path->state, 0, "%s: %s%s%s",
-			path->pub.address, weft_state_text(path->state),
-			path->why.text[0] ? ": " : "", path->why.text);
+	host_event_push(follower->owner, WEFT_EVENT_DISCOVERY, path->pub.state, 0, "%s: %s%s%s",
+			path->pub.address, weft_state_text(path->pub.state),
+			path->assoc.why.text[0] ? ": " : "", path->assoc.why.text);
 }
 
 void host_follower_update(struct host_follower *follower)
 {
 	const struct host_path *path = host_follower_path(follower);
 
-	if (path->stopping)
+	if (host_path_is_stopping(path))
 		return;
-	if (path->state != follower->state && path->generation && follower->generation)
+	if (path->pub.state != follower->state && path->assoc.generation && follower->generation)
 		push_follower_event(follower, path);
-	follower->state = path->state;
-	if (path->state == WEFT_LIVE && path->generation != follower->generation) {
-		follower->generation = path->generation;
+	follower->state = path->pub.state;
+	if (host_path_is_connected(path) && path->assoc.generation != follower->generation) {
+		follower->generation = path->assoc.generation;
 		host_follower_read_log(follower);
-	} else if (path->state == WEFT_RECONNECTING && path->tried) {
-		host_follower_failed(follower, path->why_rc, &path->why);
+	} else if (path->pub.state == WEFT_RECONNECTING && path->reconnect.tried) {
+		host_follower_failed(follower, path->assoc.rc, &path->assoc.why);
 	}
 }

@@ -35,7 +35,7 @@ struct host_disc_log {
 struct host_disc_log_read {
 	struct host_admin cmd;
 	struct weft_timer retry_timer;
-	bool out, stale; /* commands are in flight; the log has changed meanwhile */
+	bool stale; /* the log has changed since @cmd was sent */
 	unsigned tries;
 	uint64_t generation, total, at; /* entries */
 	char *page;

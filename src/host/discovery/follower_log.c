@@ -27,13 +27,10 @@ static void send_get_log_page(struct host_follower *follower, uint64_t offset, s
 	struct host_path *path = host_follower_path(follower);
 	struct host_admin *a = &follower->reading.cmd;
 
-	memset(a, 0, sizeof(*a));
+	host_admin_prepare(a, "Get Log Page", done);
 	memset(follower->reading.page, 0, length);
-	a->name = "Get Log Page";
-	a->done = done;
 	a->iov = (struct iovec){ follower->reading.page, length };
 	host_fill_log_page(&a->cmd, NVME_LOG_LID_DISCOVER, 0, offset, (uint32_t)length);
-	follower->reading.out = true;
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
@@ -57,7 +54,6 @@ static bool log_cmd_ok(struct host_follower *follower, int rc)
 	struct weft_err why = { "" };
 	uint16_t status;
 
-	follower->reading.out = false;
 	if (rc < 0 || follower->ctrl->stopping)
 		return false;
 	status = host_status(&follower->reading.cmd.cqe);
@@ -136,7 +132,7 @@ static unsigned entries_of_next_cmd(const struct host_follower *follower)
 {
 	const struct host_disc_log_read *r = &follower->reading;
 	uint64_t left = r->total - r->at;
-	uint64_t most = host_follower_path(follower)->traits.transfer_max /
+	uint64_t most = host_follower_path(follower)->assoc.traits.transfer_max /
 			sizeof(struct nvmf_disc_log_entry);
 
 	most = most < HOST_DISC_LOG_ENTRIES_PER_CMD ? most : HOST_DISC_LOG_ENTRIES_PER_CMD;
@@ -220,8 +216,8 @@ static void log_read_begin(struct host_follower *follower)
 
 void host_follower_read_log(struct host_follower *follower)
 {
-	follower->reading.stale = follower->reading.out;
-	if (follower->reading.out || follower->state != WEFT_LIVE)
+	follower->reading.stale = follower->reading.cmd.inflight;
+	if (follower->reading.cmd.inflight || follower->state != WEFT_LIVE)
 		return;
 	weft_timer_stop(follower->ctrl->reactor, &follower->reading.retry_timer);
 	follower->reading.tries = 0;

@@ -64,6 +64,17 @@ static bool path_is_at(const struct host_path *path, const struct host_discovere
 	       weft_addr_equal(&path->config.addr, &daddr->addr);
 }
 
+/* The program may be removing a path that it gave. */
+static bool path_is_removing(const struct host_path *path)
+{
+	bool removing;
+
+	pthread_mutex_lock(&path->ctrl->lock);
+	removing = host_path_is_removing(path);
+	pthread_mutex_unlock(&path->ctrl->lock);
+	return removing;
+}
+
 static struct host_path *find_path(const struct weft_ctrl *ctrl,
 				   const struct host_discovered_addr *daddr)
 {
@@ -102,8 +113,8 @@ static void add_discovered_paths(struct host_follower *follower)
 
 		if (!path)
 			add_discovered_path(follower, &follower->log.addrs[i]);
-		else if (follower->fresh && path->discovered_by[0] && path->state == WEFT_DEAD &&
-			 !path->removing)
+		else if (follower->fresh && path->discovered_by[0] &&
+			 path->state == HOST_PATH_DEAD && !path_is_removing(path))
 			host_path_remove(path); /* and is added again when it is gone */
 	}
 	follower->fresh = false;
@@ -123,23 +134,12 @@ static bool path_is_discovered(const struct host_path *path)
 	return false;
 }
 
-/* The program may be removing a path that it gave. */
-static bool path_is_removing(const struct host_path *path)
-{
-	bool removing;
-
-	pthread_mutex_lock(&path->ctrl->lock);
-	removing = path->removing;
-	pthread_mutex_unlock(&path->ctrl->lock);
-	return removing;
-}
-
 static bool any_discovered_path_lives(const struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
-		if (path && path->state == WEFT_LIVE && !path_is_removing(path) &&
+		if (path && host_path_is_connected(path) && !path_is_removing(path) &&
 		    path_is_discovered(path))
 			return true;
 	}
@@ -153,9 +153,10 @@ static void remove_undiscovered_paths(struct weft_ctrl *ctrl)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
-		if (!path || !path->discovered_by[0] || path->removing || path_is_discovered(path))
+		if (!path || !path->discovered_by[0] || path_is_removing(path) ||
+		    path_is_discovered(path))
 			continue;
-		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_PATH, host_path_public_state(path), 0,
 				"%s: is not listed any more, and removed", path->pub.address);
 		host_path_remove(path);
 	}

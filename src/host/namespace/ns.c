@@ -30,7 +30,7 @@ static void on_ns_open_msg(struct weft_msg *msg)
 
 	atomic_store(&ctrl->open_posted, false);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && ctrl->paths[i]->state == WEFT_LIVE)
+		if (ctrl->paths[i] && host_path_is_connected(ctrl->paths[i]))
 			host_scan_due(ctrl->paths[i]);
 }
 

@@ -18,7 +18,7 @@
 /* A namespace whose blocks do not fit into a command cannot be read. */
 static int check_transfer(const struct host_path *path, unsigned shift, struct weft_err *err)
 {
-	if (path->traits.transfer_max >> shift)
+	if (path->assoc.traits.transfer_max >> shift)
 		return 0;
 	return weft_fail(err, -EPROTO,
 			 "its blocks are larger than what the controller moves at once");
@@ -38,14 +38,14 @@ static void update_ns_attrs(struct weft_ns *ns, const struct nvme_id_ns *id)
 static int init_ns_from_identify(const struct host_path *path, struct weft_ns *ns,
 				 struct weft_err *why)
 {
-	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
+	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan.page;
 	int rc = host_ns_geometry(id, &ns->block_shift, why);
 
 	if (rc == 0)
 		rc = check_transfer(path, ns->block_shift, why);
 	if (rc < 0)
 		return rc;
-	host_ns_ids(id, path->scan_page + HOST_PAGE, &ns->ids);
+	host_ns_ids(id, path->scan.page + HOST_PAGE, &ns->ids);
 	ns->copy_max = host_ns_copy_max(id, ns->block_shift);
 	ns->first_path = path->id;
 	ns->shared = id->nmic & 1;
@@ -67,13 +67,13 @@ void host_ns_open_failed(struct weft_ns *ns, int rc, const struct weft_err *why)
 /* Without identifiers nobody can tell whether another path leads to the same namespace. */
 static int compare_ns_identity(const struct host_path *path, const struct weft_ns *ns)
 {
-	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan_page;
+	const struct nvme_id_ns *id = (const struct nvme_id_ns *)path->scan.page;
 	struct host_ns_ids ids;
 	unsigned shift;
 
 	if (!id->nsze)
 		return -ENODEV;
-	host_ns_ids(id, path->scan_page + HOST_PAGE, &ids);
+	host_ns_ids(id, path->scan.page + HOST_PAGE, &ids);
 	if (host_ns_geometry(id, &shift, NULL) < 0 || shift != ns->block_shift ||
 	    memcmp(&ids, &ns->ids, sizeof(ids)))
 		return -ESTALE;
@@ -93,7 +93,7 @@ static void revalidate_ns(const struct host_path *path, struct weft_ns *ns, int 
 	view->refused_ns = 0;
 	ns->scan_error.text[0] = '\0';
 	if (view->rc == 0)
-		update_ns_attrs(ns, (const struct nvme_id_ns *)path->scan_page);
+		update_ns_attrs(ns, (const struct nvme_id_ns *)path->scan.page);
 }
 
 bool host_ns_validate(struct host_path *path, struct weft_ns *ns, int rc, struct weft_err why)
@@ -101,7 +101,7 @@ bool host_ns_validate(struct host_path *path, struct weft_ns *ns, int rc, struct
 	struct host_ns_view *view = &ns->views[path->index];
 	bool differed = view->validated && view->rc == -ESTALE;
 
-	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan_page)->anagrpid);
+	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan.page)->anagrpid);
 	if (!ns->opening) {
 		revalidate_ns(path, ns, rc ? rc : compare_ns_identity(path, ns));
 		return view->rc == -ESTALE && !differed;

@@ -2,30 +2,44 @@
  * namespace event, and when the program opens one. A path carries no I/O before its scan is done:
  * data must not reach a namespace that has taken the place of another one.
  *
- *   due ─▶ Identify ─▶ descriptors ─▶ ns_validate.c: is it the same? ─▶ the next one due … ─▶ done
+ *   IDLE ─ due ─▶ IDENTIFY ─▶ DESC_LIST ─▶ ns_validate.c: is it the same? ─▶ the next … ─▶ IDLE
  *
  * If the controller refuses to identify a namespace, that namespace has no I/O through this path
  * and is scanned again later: a scan never ends an association.
  *
  * Invariant: a record that becomes due during its scan is scanned again. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "host/internal.h"
+
+/* States that may come before. */
+static const unsigned edges[] = {
+	[HOST_SCAN_IDLE] = 1u << HOST_SCAN_IDLE | 1u << HOST_SCAN_IDENTIFY |
+			   1u << HOST_SCAN_DESC_LIST,
+	[HOST_SCAN_IDENTIFY] = 1u << HOST_SCAN_IDLE | 1u << HOST_SCAN_IDENTIFY |
+			       1u << HOST_SCAN_DESC_LIST,
+	[HOST_SCAN_DESC_LIST] = 1u << HOST_SCAN_IDENTIFY,
+};
+
+static void scan_enter(struct host_path *path, enum host_scan_state state)
+{
+	assert(edges[state] & 1u << path->scan.state);
+	path->scan.state = state;
+}
 
 static void scan_next(struct host_path *path);
 
 static void scan_identify(struct host_path *path, uint8_t cns, char *page,
 			  void (*done)(struct host_admin *a, int rc))
 {
-	struct host_admin *a = &path->scan;
+	struct host_admin *a = &path->scan.cmd;
 
-	memset(a, 0, sizeof(*a));
+	host_admin_prepare(a, "Identify Namespace", done);
 	memset(page, 0, HOST_PAGE);
-	a->name = "Identify Namespace";
-	a->done = done;
 	a->iov = (struct iovec){ page, HOST_PAGE };
-	host_fill_identify(&a->cmd, cns, path->scan_nsid);
+	host_fill_identify(&a->cmd, cns, path->scan.nsid);
 	host_admin_start(path, a, path->config.options.admin_ms);
 }
 
@@ -72,20 +86,20 @@ static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err
 	struct host_ns_record *at;
 
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_ns_record_find(ctrl, path->scan_nsid);
+	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
 		validate_handles(path, at, rc, why, &differs, &back);
 		scan_record_done(path, at);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	if (differs && !alone)
-		host_event_push(ctrl, WEFT_EVENT_PATH, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_PATH, host_path_public_state(path), 0,
 				"%s: not used for namespace %u: it is another one there",
-				path->pub.address, path->scan_nsid);
+				path->pub.address, path->scan.nsid);
 	else if (back)
-		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"%s: namespace %u can be used again", path->pub.address,
-				path->scan_nsid);
+				path->scan.nsid);
 	scan_next(path);
 }
 
@@ -103,10 +117,10 @@ static void note_open_loss(const struct host_path *path, struct host_ns_record *
 	weft_list_for_each(ns, &at->open, link) {
 		if (!ns->opening)
 			continue;
-		if (path->why_rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
+		if (path->assoc.rc != -ETIMEDOUT && ++ns->losses < LOSSES_MAX)
 			continue;
-		host_ns_open_failed(ns, path->why_rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
-				    &path->why);
+		host_ns_open_failed(ns, path->assoc.rc == -ETIMEDOUT ? -ETIMEDOUT : -ECONNRESET,
+				    &path->assoc.why);
 	}
 }
 
@@ -116,9 +130,9 @@ static void scan_lost(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 	struct host_ns_record *at;
 
-	path->scanning = false;
+	scan_enter(path, HOST_SCAN_IDLE);
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_ns_record_find(ctrl, path->scan_nsid);
+	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at)
 		note_open_loss(path, at);
 	pthread_cond_broadcast(&ctrl->changed);
@@ -148,16 +162,16 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	bool news = false;
 
 	pthread_mutex_lock(&ctrl->lock);
-	at = host_ns_record_find(ctrl, path->scan_nsid);
+	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
 		news = validate_handles_refused(path, at, rc, &why, status & SC_DNR);
 		scan_record_done(path, at);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	if (news)
-		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"%s: namespace %u cannot be used: %s", path->pub.address,
-				path->scan_nsid, why.text);
+				path->scan.nsid, why.text);
 	scan_next(path);
 }
 
@@ -182,7 +196,7 @@ static void scan_on_desc_list(struct host_admin *a, int rc)
 		return;
 	}
 	if (status)
-		memset(path->scan_page + HOST_PAGE, 0, HOST_PAGE);
+		memset(path->scan.page + HOST_PAGE, 0, HOST_PAGE);
 	scan_finish_ns(path, 0, &none);
 }
 
@@ -190,6 +204,13 @@ static bool ns_is_unknown(uint16_t status)
 {
 	return (status & 0x7ff) == SC_GENERIC(INVALID_NS) ||
 	       (status & 0x7ff) == SC_GENERIC(INVALID_FIELD);
+}
+
+static void scan_desc_list(struct host_path *path)
+{
+	scan_enter(path, HOST_SCAN_DESC_LIST);
+	scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan.page + HOST_PAGE,
+		      scan_on_desc_list);
 }
 
 static void scan_on_identify(struct host_admin *a, int rc)
@@ -204,8 +225,7 @@ static void scan_on_identify(struct host_admin *a, int rc)
 	else if (status)
 		scan_refused(path, status);
 	else
-		scan_identify(path, NVME_IDENTIFY_CNS_NS_DESC_LIST, path->scan_page + HOST_PAGE,
-			      scan_on_desc_list);
+		scan_desc_list(path);
 }
 
 /* --- all that are due ------------------------------------------------------------------------- */
@@ -225,7 +245,7 @@ static uint32_t pop_due_nsid(struct host_path *path)
 /* Repeats the scans that were refused. */
 static void scan_on_retry_timer(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, scan_retry_timer);
+	struct host_path *path = container_of(timer, struct host_path, scan.retry_timer);
 
 	pthread_mutex_lock(&path->ctrl->lock);
 	host_ns_records_rescan_refused(path->ctrl, path->index);
@@ -245,54 +265,53 @@ static bool any_ns_refused(struct host_path *path)
 
 static void scan_arm_retry(struct host_path *path)
 {
-	uint32_t pause = path->scan_retry_ms ? path->scan_retry_ms * 2 : PAUSE_MS;
+	uint32_t pause = path->scan.retry_ms ? path->scan.retry_ms * 2 : PAUSE_MS;
 
-	path->scan_retry_ms = !any_ns_refused(path) ? 0 :
+	path->scan.retry_ms = !any_ns_refused(path) ? 0 :
 			      pause < PAUSE_MAX_MS  ? pause :
 						      PAUSE_MAX_MS;
-	path->scan_retry_timer.fn = scan_on_retry_timer;
-	if (path->scan_retry_ms)
-		weft_timer_set(path->reactor, &path->scan_retry_timer, path->scan_retry_ms);
+	path->scan.retry_timer.fn = scan_on_retry_timer;
+	if (path->scan.retry_ms)
+		weft_timer_set(path->reactor, &path->scan.retry_timer, path->scan.retry_ms);
 }
 
 static void scan_done(struct host_path *path)
 {
-	bool tells = path->scan_notify;
+	bool tells = path->scan.notify;
 
-	path->scanning = path->scan_notify = false;
+	scan_enter(path, HOST_SCAN_IDLE);
+	path->scan.notify = false;
 	scan_arm_retry(path);
-	if (path->scan_for_setup) {
-		path->scan_for_setup = false;
+	if (host_path_is_setting_up(path)) {
 		host_path_up(path);
 	} else if (tells) {
-		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, path->state, 0,
+		host_event_push(path->ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"namespaces changed");
 	}
 }
 
 static void scan_next(struct host_path *path)
 {
-	path->scan_nsid = pop_due_nsid(path);
-	if (path->scan_nsid)
-		scan_identify(path, NVME_IDENTIFY_CNS_NS, path->scan_page, scan_on_identify);
-	else
+	path->scan.nsid = pop_due_nsid(path);
+	if (path->scan.nsid) {
+		scan_enter(path, HOST_SCAN_IDENTIFY);
+		scan_identify(path, NVME_IDENTIFY_CNS_NS, path->scan.page, scan_on_identify);
+	} else {
 		scan_done(path);
+	}
 }
 
 void host_scan_due(struct host_path *path)
 {
-	if (path->scanning)
-		return;
-	path->scanning = true;
-	scan_next(path);
+	if (path->scan.state == HOST_SCAN_IDLE)
+		scan_next(path);
 }
 
-void host_scan_all(struct host_path *path, bool for_setup)
+void host_scan_all(struct host_path *path)
 {
 	struct host_ns_record *at;
 
-	path->scan_for_setup |= for_setup;
-	path->scan_notify |= !for_setup;
+	path->scan.notify |= !host_path_is_setting_up(path);
 	pthread_mutex_lock(&path->ctrl->lock);
 	weft_list_for_each(at, &path->ctrl->ns_records, link)
 		host_ns_record_mark_due(path->ctrl, at, path->index);
@@ -304,7 +323,7 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 {
 	struct host_ns_record *at;
 
-	path->scan_notify = true;
+	path->scan.notify = true;
 	pthread_mutex_lock(&path->ctrl->lock);
 	for (unsigned i = 0; i < max && nsids[i]; i++) {
 		at = host_ns_record_find(path->ctrl, le32_to_cpu(nsids[i]));
@@ -317,5 +336,5 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 
 void host_scan_stop(struct host_path *path)
 {
-	weft_timer_stop(path->reactor, &path->scan_retry_timer);
+	weft_timer_stop(path->reactor, &path->scan.retry_timer);
 }

@@ -8,7 +8,7 @@ static struct host_admin *earliest_deadline(const struct host_path *path)
 {
 	struct host_admin *a, *first = NULL;
 
-	weft_list_for_each(a, &path->admin_inflight, link) {
+	weft_list_for_each(a, &path->admin.inflight, link) {
 		if (a->deadline_ns && (!first || a->deadline_ns < first->deadline_ns))
 			first = a;
 	}
@@ -20,16 +20,16 @@ static void admin_arm_timer(struct host_path *path)
 	struct host_admin *first = earliest_deadline(path);
 	uint64_t now = weft_reactor_now_ns(path->reactor), left;
 
-	weft_timer_stop(path->reactor, &path->admin_timer);
+	weft_timer_stop(path->reactor, &path->admin.timer);
 	if (!first)
 		return;
 	left = first->deadline_ns > now ? first->deadline_ns - now : 0;
-	weft_timer_set(path->reactor, &path->admin_timer, left / 1000000 + 1);
+	weft_timer_set(path->reactor, &path->admin.timer, left / 1000000 + 1);
 }
 
 static void admin_on_timeout(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, admin_timer);
+	struct host_path *path = container_of(timer, struct host_path, admin.timer);
 	struct host_admin *first = earliest_deadline(path);
 
 	if (first && first->deadline_ns <= weft_reactor_now_ns(path->reactor))
@@ -40,11 +40,12 @@ static void admin_on_timeout(struct weft_timer *timer)
 
 void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms)
 {
-	struct weft_link_slot *slot = path->link && !path->link->closing ?
-					      weft_link_get_slot(path->link) :
+	struct weft_link_slot *slot = path->assoc.link && !path->assoc.link->closing ?
+					      weft_link_get_slot(path->assoc.link) :
 					      NULL;
 	uint16_t cid;
 
+	assert(!a->inflight);
 	a->path = path;
 	if (!slot) {
 		a->done(a, -ECONNRESET);
@@ -59,9 +60,18 @@ void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t tim
 	a->deadline_ns = timeout_ms ? weft_reactor_now_ns(path->reactor) +
 					      timeout_ms * UINT64_C(1000000) :
 				      0;
-	weft_list_push(&path->admin_inflight, &a->link);
-	weft_link_submit(path->link, slot);
+	weft_list_push(&path->admin.inflight, &a->link);
+	a->inflight = true;
+	weft_link_submit(path->assoc.link, slot);
 	admin_arm_timer(path);
+}
+
+static void admin_finish(struct host_admin *a, int rc)
+{
+	assert(a->inflight);
+	a->inflight = false;
+	weft_list_remove(&a->link);
+	a->done(a, rc);
 }
 
 static void admin_on_link_ready(struct weft_link *link)
@@ -78,16 +88,15 @@ static void admin_on_slot_done(struct weft_link *link, struct weft_link_slot *sl
 				slot->moved, slot->data_len);
 		return; /* it goes with the connection */
 	}
-	atomic_store(&a->path->answered, true);
+	atomic_store(&a->path->activity.answered, true);
 	a->cqe = slot->cqe;
 	a->moved = slot->moved;
 	if (slot->corrupt && !host_status(&slot->cqe))
 		a->cqe.status = cpu_to_le16(SC_GENERIC(TRAN_TPORT_ERROR) << 1);
-	weft_list_remove(&a->link);
-	a->done(a, 0);
+	admin_finish(a, 0);
 	admin_arm_timer(link->user);
 	/* This slot is free when we return. */
-	weft_reactor_defer(link->reactor, &((struct host_path *)link->user)->pump);
+	weft_reactor_defer(link->reactor, &((struct host_path *)link->user)->admin.pump);
 }
 
 static void admin_on_link_closed(struct weft_link *link)
@@ -105,30 +114,30 @@ void host_admin_lost(struct host_path *path)
 {
 	struct weft_list lost, *link;
 
-	weft_timer_stop(path->reactor, &path->admin_timer);
+	weft_timer_stop(path->reactor, &path->admin.timer);
 	weft_list_init(&lost);
-	weft_list_splice(&lost, &path->admin_inflight);
+	weft_list_splice(&lost, &path->admin.inflight);
 	while ((link = weft_list_pop(&lost))) {
 		struct host_admin *a = container_of(link, struct host_admin, link);
 
-		a->done(a, -ECONNRESET);
+		admin_finish(a, -ECONNRESET);
 	}
 }
 
 bool host_admin_has_room(const struct host_path *path)
 {
-	return path->state == WEFT_LIVE && !path->broken && !path->stopping && path->link &&
-	       !path->link->closing && path->link->free && path->admin_users < HOST_ADMIN_USER_MAX;
+	return path->state == HOST_PATH_LIVE && !path->assoc.link->closing &&
+	       path->assoc.link->free && path->admin.nusers < HOST_ADMIN_USER_MAX;
 }
 
 static void user_admin_task(struct weft_task *task)
 {
-	host_user_admin_pump(container_of(task, struct host_path, pump)->ctrl);
+	host_user_admin_pump(container_of(task, struct host_path, admin.pump)->ctrl);
 }
 
 void host_admin_init(struct host_path *path)
 {
-	weft_list_init(&path->admin_inflight);
-	path->admin_timer.fn = admin_on_timeout;
-	weft_task_init(&path->pump, user_admin_task);
+	weft_list_init(&path->admin.inflight);
+	path->admin.timer.fn = admin_on_timeout;
+	weft_task_init(&path->admin.pump, user_admin_task);
 }

@@ -1,11 +1,12 @@
 /* aer.c - asynchronous events (AER): a few requests are always out, and each event is handled.
  *
- *   request ─▶ answer: type, info, log page ─▶ read that log page (it re-arms the event)
- *      ▲                                            └▶ rescan or tell ─▶ the program's events
- *      └─── at once, within the rate limit ◀────────────┘
+ *   IDLE ─ request ─▶ SENT ─ type, info, log page ─▶ READING that log page (it re-arms the event)
+ *     ▲                                                 └▶ rescan or tell ─▶ the program's events
+ *     └─────── at once, within the rate limit ◀────────────┘
  *
  * I/O may wait for the next event, so a request is out again as soon as it can be. The rate limit
  * bounds what a controller that never stops reporting can cost us. */
+#include <assert.h>
 #include <string.h>
 
 #include "host/discovery/follower.h"
@@ -19,80 +20,94 @@ enum { /* NVMe base 2.0, figure 146: types; 150: notices */
        NOTICE_DISCOVERY = 0xf0,
 };
 
+/* States that may come before. */
+static const unsigned edges[] = {
+	[HOST_AER_IDLE] = 1u << HOST_AER_SENT | 1u << HOST_AER_READING,
+	[HOST_AER_SENT] = 1u << HOST_AER_IDLE,
+	[HOST_AER_READING] = 1u << HOST_AER_SENT,
+};
+
+static void aer_enter(struct host_aer *aer, enum host_aer_state state)
+{
+	assert(edges[state] & 1u << aer->state);
+	aer->state = state;
+}
+
 static void aer_send_requests(struct host_path *path);
 
 static __le32 *aer_log_page(const struct host_path *path, const struct host_aer *aer)
 {
-	return (__le32 *)(path->aer_page + (aer - path->aers) * HOST_PAGE);
+	return (__le32 *)(path->aer.page + (aer - path->aer.requests) * HOST_PAGE);
 }
 
 /* Rescans the namespaces that the page lists; all of them if the list overflowed, or somebody else
  * has read it: reading clears it. */
-static void rescan_changed_ns(struct host_path *path, const struct host_aer *aer)
+static void rescan_changed_ns(struct host_path *path, const struct host_aer *aer, bool page_read)
 {
 	const __le32 *nsids = aer_log_page(path, aer);
-	bool whole = aer->read && (aer->result >> 16 & 0xff) == NVME_LOG_LID_CHANGED_NS &&
+	bool whole = page_read && (aer->result >> 16 & 0xff) == NVME_LOG_LID_CHANGED_NS &&
 		     nsids[0] && le32_to_cpu(nsids[0]) != NVME_NSID_BROADCAST;
 
-	if (whole && !path->changed_read)
+	if (whole && !path->aer.changed_read)
 		host_scan_changed(path, nsids, HOST_PAGE / sizeof(*nsids));
 	else
-		host_scan_all(path, false);
-	path->changed_read = false;
+		host_scan_all(path);
+	path->aer.changed_read = false;
 }
 
-static void handle_notice(struct host_path *path, const struct host_aer *aer)
+static void handle_notice(struct host_path *path, const struct host_aer *aer, bool page_read)
 {
 	uint32_t result = aer->result;
 
 	switch (result >> 8 & 0xff) {
 	case NOTICE_NAMESPACES:
-		rescan_changed_ns(path, aer); /* the program gets the event when it is done */
+		rescan_changed_ns(path, aer,
+				  page_read); /* the program gets the event when it is done */
 		break;
 	case NOTICE_ANA:
 		host_ana_changed(path);
-		host_event_push(path->ctrl, WEFT_EVENT_ANA, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ANA, host_path_public_state(path), result,
 				"asymmetric namespace access changed");
 		break;
 	case NOTICE_DISCOVERY:
-		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, path->state, result,
-				"the discovery log changed");
+		host_event_push(path->ctrl, WEFT_EVENT_DISCOVERY, host_path_public_state(path),
+				result, "the discovery log changed");
 		if (path->ctrl->follower)
 			host_follower_read_log(path->ctrl->follower);
 		break;
 	default:
-		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result, "notice 0x%02x",
-				result >> 8 & 0xff);
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, host_path_public_state(path), result,
+				"notice 0x%02x", result >> 8 & 0xff);
 	}
 }
 
-static void handle_async_event(struct host_path *path, const struct host_aer *aer)
+static void handle_async_event(struct host_path *path, const struct host_aer *aer, bool page_read)
 {
 	uint32_t result = aer->result;
 
 	switch (result & 7) {
 	case TYPE_ERROR:
-		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, host_path_public_state(path), result,
 				"the controller reports error 0x%02x", result >> 8 & 0xff);
 		break;
 	case TYPE_HEALTH:
-		host_event_push(path->ctrl, WEFT_EVENT_ERROR, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_ERROR, host_path_public_state(path), result,
 				"the controller reports a health warning 0x%02x",
 				result >> 8 & 0xff);
 		break;
 	case TYPE_NOTICE:
-		handle_notice(path, aer);
+		handle_notice(path, aer, page_read);
 		break;
 	default:
-		host_event_push(path->ctrl, WEFT_EVENT_OTHER, path->state, result,
+		host_event_push(path->ctrl, WEFT_EVENT_OTHER, host_path_public_state(path), result,
 				"event of type %u: 0x%02x", result & 7, result >> 8 & 0xff);
 	}
 }
 
-static void aer_finish_event(struct host_path *path, struct host_aer *aer)
+static void aer_finish_event(struct host_path *path, struct host_aer *aer, bool page_read)
 {
-	aer->out = false;
-	handle_async_event(path, aer);
+	aer_enter(aer, HOST_AER_IDLE);
+	handle_async_event(path, aer, page_read);
 	aer_send_requests(path);
 }
 
@@ -100,21 +115,19 @@ static void aer_on_log(struct host_admin *a, int rc)
 {
 	struct host_aer *aer = container_of(a, struct host_aer, log);
 
-	aer->read = rc == 0 && !host_status(&a->cqe);
-	if (rc < 0 && a->path->broken)
-		aer->out = false;
+	if (rc < 0 && host_path_is_lost(a->path))
+		aer_enter(aer, HOST_AER_IDLE);
 	else
-		aer_finish_event(a->path, aer);
+		aer_finish_event(a->path, aer, rc == 0 && !host_status(&a->cqe));
 }
 
 static void aer_read_log(struct host_path *path, struct host_aer *aer, uint8_t lid)
 {
 	struct host_admin *a = &aer->log;
 
-	memset(a, 0, sizeof(*a));
+	aer_enter(aer, HOST_AER_READING);
+	host_admin_prepare(a, "Get Log Page", aer_on_log);
 	memset(aer_log_page(path, aer), 0, HOST_PAGE);
-	a->name = "Get Log Page";
-	a->done = aer_on_log;
 	a->inexact = true;
 	a->iov = (struct iovec){ aer_log_page(path, aer), HOST_PAGE };
 	host_fill_log_page(&a->cmd, lid, NVME_NSID_BROADCAST, 0, HOST_PAGE);
@@ -133,12 +146,12 @@ static void aer_on_event(struct host_admin *a, int rc)
 	struct host_aer *aer = container_of(a, struct host_aer, cmd);
 
 	if (rc < 0 || host_status(&a->cqe)) { /* lost, or more of them than it wants */
-		aer->out = false;
+		aer_enter(aer, HOST_AER_IDLE);
 		return;
 	}
 	aer->result = (uint32_t)le64_to_cpu(a->cqe.result);
 	if (ana_reads_log(a->path, aer->result))
-		aer_finish_event(a->path, aer);
+		aer_finish_event(a->path, aer, false);
 	else
 		aer_read_log(a->path, aer, (uint8_t)(aer->result >> 16));
 }
@@ -147,11 +160,9 @@ static void send_aer(struct host_path *path, struct host_aer *aer)
 {
 	struct host_admin *a = &aer->cmd;
 
-	memset(a, 0, sizeof(*a));
-	a->name = "Asynchronous Event Request";
-	a->done = aer_on_event;
+	host_admin_prepare(a, "Asynchronous Event Request", aer_on_event);
 	a->cmd.common.opcode = nvme_admin_async_event;
-	aer->out = true;
+	aer_enter(aer, HOST_AER_SENT);
 	host_admin_start(path, a, 0);
 }
 
@@ -159,31 +170,32 @@ static void aer_send_requests(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
-	for (unsigned i = 0; i < path->traits.aers && path->state == WEFT_LIVE; i++) {
-		struct host_aer *aer = &path->aers[i];
-		uint32_t wait_ms = aer->out ? 0 : host_ratelimit_take(&path->aer_ratelimit, now);
+	for (unsigned i = 0; i < path->assoc.traits.aers && host_path_is_connected(path); i++) {
+		struct host_aer *aer = &path->aer.requests[i];
+		bool idle = aer->state == HOST_AER_IDLE;
+		uint32_t wait_ms = idle ? host_ratelimit_take(&path->aer.ratelimit, now) : 0;
 
 		if (wait_ms) {
-			weft_timer_set(path->reactor, &path->aer_timer, wait_ms);
+			weft_timer_set(path->reactor, &path->aer.timer, wait_ms);
 			return;
 		}
-		if (!aer->out)
+		if (idle)
 			send_aer(path, aer);
 	}
 }
 
 static void aer_on_timer(struct weft_timer *timer)
 {
-	aer_send_requests(container_of(timer, struct host_path, aer_timer));
+	aer_send_requests(container_of(timer, struct host_path, aer.timer));
 }
 
 void host_aer_start(struct host_path *path)
 {
-	path->aer_timer.fn = aer_on_timer;
+	path->aer.timer.fn = aer_on_timer;
 	aer_send_requests(path);
 }
 
 void host_aer_stop(struct host_path *path)
 {
-	weft_timer_stop(path->reactor, &path->aer_timer);
+	weft_timer_stop(path->reactor, &path->aer.timer);
 }

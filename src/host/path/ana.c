@@ -6,8 +6,13 @@
  *               │ └ a command failed with an ANA status, and the page showed another state
  *               └ a group is in change: once a second, for as long as a change may take (ANATT)
  *
+ *   IDLE ─┬────────▶ READING ─ asked for meanwhile ─▶ REREAD
+ *     ▲   └─▶ DUE ────▲ └──── read, or lost ────────────┘
+ *     └───────────────────────────┘
+ *
  * I/O may wait for the page, so it is read at once, within the rate limit. Commands that are
  * refused while a change lasts do not cost a read each. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +28,20 @@ enum {
 
 static_assert(sizeof(struct nvme_ana_log) == 16, "header of the ANA log");
 static_assert(sizeof(struct nvme_ana_group_desc) == 32, "ANA group descriptor");
+
+/* States that may come before. */
+static const unsigned edges[] = {
+	[HOST_ANA_IDLE] = 1u << HOST_ANA_DUE | 1u << HOST_ANA_READING | 1u << HOST_ANA_REREAD,
+	[HOST_ANA_DUE] = 1u << HOST_ANA_IDLE | 1u << HOST_ANA_DUE,
+	[HOST_ANA_READING] = 1u << HOST_ANA_IDLE | 1u << HOST_ANA_DUE | 1u << HOST_ANA_REREAD,
+	[HOST_ANA_REREAD] = 1u << HOST_ANA_READING,
+};
+
+static void ana_enter(struct host_ana *ana, enum host_ana_reading state)
+{
+	assert(edges[state] & 1u << ana->state);
+	ana->state = state;
+}
 
 /* --- what the page says ----------------------------------------------------------------------- */
 
@@ -110,29 +129,23 @@ static void check_anatt(struct host_path *path)
 	}
 	if (!ana->change_ns)
 		ana->change_ns = now;
-	if ((now - ana->change_ns) / 1000000 > (uint64_t)path->traits.anatt_s * SECOND_MS)
+	if ((now - ana->change_ns) / 1000000 > (uint64_t)path->assoc.traits.anatt_s * SECOND_MS)
 		host_path_broken(path, -ETIMEDOUT,
 				 "a change of asymmetric access took longer than %u s (ANATT)",
-				 path->traits.anatt_s);
+				 path->assoc.traits.anatt_s);
 	else if (!weft_heap_has(&ana->timer.node))
 		weft_timer_set(path->reactor, &ana->timer, CHANGE_MS);
 }
 
 /* --- reading it ------------------------------------------------------------------------------- */
 
-static void ana_read_done(struct host_path *path)
+static void ana_read_done(struct host_path *path, bool reread)
 {
-	struct host_ana *ana = &path->ana;
-
-	ana->reading = false;
-	if (ana->for_setup) {
-		ana->for_setup = false;
-		host_scan_all(path, true); /* ends with host_path_up() */
-	}
-	if (ana->reread)
+	if (host_path_is_setting_up(path))
+		host_scan_all(path); /* ends with host_path_up() */
+	if (reread)
 		host_ana_read(path);
-	ana->reread = false;
-	if (!path->broken)
+	if (!host_path_is_lost(path))
 		check_anatt(path);
 }
 
@@ -158,9 +171,10 @@ static void ana_on_log(struct host_admin *a, int rc)
 	struct host_path *path = a->path;
 	uint16_t status = host_status(&a->cqe);
 	struct weft_err why = { "" };
+	bool reread = path->ana.state == HOST_ANA_REREAD;
 
-	path->ana.reading = false;
-	if (rc < 0 || path->broken)
+	ana_enter(&path->ana, HOST_ANA_IDLE);
+	if (rc < 0 || host_path_is_lost(path))
 		return;
 	if (status) {
 		rc = host_fail_status(&why, a->name, status);
@@ -168,7 +182,7 @@ static void ana_on_log(struct host_admin *a, int rc)
 	} else if (apply_ana_log(path) < 0) {
 		host_path_broken(path, -EPROTO, "%s: its groups reach beyond its end", a->name);
 	} else {
-		ana_read_done(path);
+		ana_read_done(path, reread);
 	}
 }
 
@@ -180,11 +194,9 @@ static void read_ana_log(struct host_path *path)
 	pthread_mutex_lock(&path->ctrl->lock);
 	ana->reads_begun++;
 	pthread_mutex_unlock(&path->ctrl->lock);
-	ana->reading = true;
-	memset(a, 0, sizeof(*a));
+	ana_enter(ana, HOST_ANA_READING);
+	host_admin_prepare(a, "Get Log Page: ANA", ana_on_log);
 	memset(ana->page, 0, ana->size);
-	a->name = "Get Log Page: ANA";
-	a->done = ana_on_log;
 	a->inexact = true;
 	a->iov = (struct iovec){ ana->page, ana->size };
 	host_fill_log_page(&a->cmd, NVME_LOG_LID_ANA, 0, 0, (uint32_t)ana->size);
@@ -199,18 +211,19 @@ static void read_ana_log_ratelimited(struct host_path *path)
 	struct host_ana *ana = &path->ana;
 	uint32_t wait_ms = host_ratelimit_take(&ana->ratelimit, weft_reactor_now_ns(path->reactor));
 
-	ana->due = wait_ms;
-	if (wait_ms)
+	if (wait_ms) {
+		ana_enter(ana, HOST_ANA_DUE);
 		weft_timer_set(path->reactor, &ana->timer, wait_ms);
-	else
+	} else {
 		read_ana_log(path);
+	}
 }
 
 static void ana_on_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, ana.timer);
 
-	if (!path->ana.reading && !path->broken)
+	if (!path->ana.cmd.inflight && !host_path_is_lost(path))
 		read_ana_log_ratelimited(path);
 }
 
@@ -218,11 +231,11 @@ void host_ana_read(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 
-	if (!ana->groups || path->state != WEFT_LIVE)
+	if (!ana->groups || !host_path_is_connected(path))
 		return;
-	if (ana->reading)
-		ana->reread = true;
-	else if (!ana->due)
+	if (ana->state == HOST_ANA_READING)
+		ana_enter(ana, HOST_ANA_REREAD);
+	else if (ana->state == HOST_ANA_IDLE)
 		read_ana_log_ratelimited(path);
 }
 
@@ -242,8 +255,8 @@ void host_ana_changed(struct host_path *path)
 static int alloc_ana_log(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
-	uint32_t n = path->traits.ana_groups;
-	size_t most = (path->traits.transfer_max - sizeof(struct nvme_ana_log)) /
+	uint32_t n = path->assoc.traits.ana_groups;
+	size_t most = (path->assoc.traits.transfer_max - sizeof(struct nvme_ana_log)) /
 		      sizeof(struct nvme_ana_group_desc);
 
 	n = n > GROUPS_MAX ? GROUPS_MAX : n;
@@ -257,9 +270,9 @@ static int alloc_ana_log(struct host_path *path)
 
 void host_ana_setup(struct host_path *path)
 {
-	if (!path->traits.ana) {
+	if (!path->assoc.traits.ana) {
 		host_ana_free(path);
-		host_scan_all(path, true);
+		host_scan_all(path);
 		return;
 	}
 	if (alloc_ana_log(path) < 0) {
@@ -267,7 +280,6 @@ void host_ana_setup(struct host_path *path)
 		return;
 	}
 	path->ana.timer.fn = ana_on_timer;
-	path->ana.for_setup = true;
 	read_ana_log(path);
 }
 
@@ -275,7 +287,10 @@ void host_ana_stop(struct host_path *path)
 {
 	weft_timer_stop(path->reactor, &path->ana.timer);
 	path->ana.change_ns = 0;
-	path->ana.due = path->ana.reread = false;
+	if (path->ana.state == HOST_ANA_DUE)
+		ana_enter(&path->ana, HOST_ANA_IDLE);
+	else if (path->ana.state == HOST_ANA_REREAD)
+		ana_enter(&path->ana, HOST_ANA_READING);
 }
 
 void host_ana_free(struct host_path *path)

@@ -169,19 +169,19 @@ static void fence_send_ccr(struct host_path *path, struct host_path *through)
 
 static bool path_is_up(const struct host_path *path)
 {
-	return path && path->state == WEFT_LIVE && !path->broken;
+	return path && host_path_is_up(path);
 }
 
 /* The path is back, and its controller has the number of the lost one. */
 static bool has_lost_cntlid(const struct host_path *path, const struct host_lost_assoc *lost)
 {
-	return path_is_up(path) && path->traits.cntlid == lost->cntlid;
+	return path_is_up(path) && path->assoc.traits.cntlid == lost->cntlid;
 }
 
 /* A controller's instance changes when it is reset, which ends its commands (NVMe base 2.3). */
 static bool lost_ctrl_was_reset(const struct host_path *path, const struct host_lost_assoc *lost)
 {
-	const struct host_traits *now = &path->traits;
+	const struct host_traits *now = &path->assoc.traits;
 
 	return has_lost_cntlid(path, lost) && now->ciu &&
 	       (now->ciu != lost->ciu || now->cirn != lost->cirn);
@@ -194,7 +194,7 @@ static struct host_path *find_ccr_path(const struct host_path *path,
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *p = path->ctrl->paths[i];
 
-		if (path_is_up(p) && p->traits.ccrl && !(path->fence.cannot_tell >> i & 1) &&
+		if (path_is_up(p) && p->assoc.traits.ccrl && !(path->fence.cannot_tell >> i & 1) &&
 		    !(p == path && has_lost_cntlid(p, lost)))
 			return p;
 	}
@@ -207,7 +207,7 @@ static bool ccr_path_may_come(const struct host_path *path)
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (path_is_up(path->ctrl->paths[i]))
 			return false;
-	return path->state != WEFT_DEAD;
+	return path->state != HOST_PATH_DEAD;
 }
 
 /* No controller can tell, nor will. About the losses behind the oldest, none has been asked yet. */
@@ -286,7 +286,8 @@ static void fence_on_give_up_timer(struct weft_timer *timer)
 /* KATO, as the controller counts it; 0: it does not. */
 static uint64_t keepalive_ms(const struct host_path *path)
 {
-	uint64_t kato = path->config.options.keepalive_ms, step = path->traits.keepalive_step_ms;
+	uint64_t kato = path->config.options.keepalive_ms,
+		 step = path->assoc.traits.keepalive_step_ms;
 
 	return step ? (kato + step - 1) / step * step : 0;
 }
@@ -298,9 +299,9 @@ static uint64_t keepalive_ms(const struct host_path *path)
 static uint64_t fence_limit_ms(const struct host_path *path)
 {
 	uint64_t kato = keepalive_ms(path);
-	unsigned times = path->traits.ctratt & NVME_CTRL_CTRATT_TBKAS ? 3 : 2;
+	unsigned times = path->assoc.traits.ctratt & NVME_CTRL_CTRATT_TBKAS ? 3 : 2;
 
-	return (kato ? times * kato : path->config.options.loss_ms) + path->traits.cqt_ms;
+	return (kato ? times * kato : path->config.options.loss_ms) + path->assoc.traits.cqt_ms;
 }
 
 /* A path is lost again and again: the newest two losses become one, about which no controller can
@@ -326,18 +327,19 @@ void host_fence_path_lost(struct host_path *path)
 	struct host_fence *fence = &path->fence;
 	uint64_t limit = fence_limit_ms(path);
 
-	if (path->stopping || path->traits.discovery || fence->generation == path->generation)
+	if (host_path_is_stopping(path) || path->assoc.traits.discovery ||
+	    fence->generation == path->assoc.generation)
 		return;
-	fence->generation = path->generation;
+	fence->generation = path->assoc.generation;
 	if (fence->nlost == HOST_LOST_ASSOCS_MAX)
 		merge_newest_lost(fence);
 	fence->lost[fence->nlost++] = (struct host_lost_assoc){
-		.first = path->generation,
-		.last = path->generation,
-		.silent = !path->hung_up,
-		.cntlid = path->traits.cntlid,
-		.ciu = path->traits.ciu,
-		.cirn = path->traits.cirn,
+		.first = path->assoc.generation,
+		.last = path->assoc.generation,
+		.silent = !path->assoc.hung_up,
+		.cntlid = path->assoc.traits.cntlid,
+		.ciu = path->assoc.traits.ciu,
+		.cirn = path->assoc.traits.cirn,
 		.fence_limit_ms = limit,
 		.until_ns = weft_reactor_now_ns(path->reactor) + limit * UINT64_C(1000000),
 	};

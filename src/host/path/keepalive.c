@@ -12,7 +12,7 @@
 
 static bool is_traffic_based(const struct host_path *path)
 {
-	return path->traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
+	return path->assoc.traits.ctratt & NVME_CTRL_CTRATT_TBKAS;
 }
 
 static uint32_t period_ms(const struct host_path *path)
@@ -24,7 +24,6 @@ static uint32_t period_ms(const struct host_path *path)
 
 static void keepalive_on_answer(struct host_admin *a, int rc)
 {
-	a->path->keepalive_out = false;
 	/* A controller that refuses Keep Alive does not wait for it. */
 	if (rc == 0 && host_status(&a->cqe))
 		host_keepalive_stop(a->path);
@@ -32,35 +31,32 @@ static void keepalive_on_answer(struct host_admin *a, int rc)
 
 static void send_keepalive(struct host_path *path)
 {
-	struct host_admin *a = &path->keepalive_cmd;
+	struct host_admin *a = &path->keepalive.cmd;
 
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive";
-	a->done = keepalive_on_answer;
+	host_admin_prepare(a, "Keep Alive", keepalive_on_answer);
 	a->cmd.common.opcode = nvme_admin_keep_alive;
-	path->keepalive_out = true;
 	host_admin_start(path, a, path->config.options.keepalive_ms);
 }
 
 static void keepalive_on_timer(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, keepalive);
-	bool traffic = atomic_exchange(&path->traffic, false);
+	struct host_path *path = container_of(timer, struct host_path, keepalive.timer);
+	bool traffic = atomic_exchange(&path->activity.traffic, false);
 
 	weft_timer_set(path->reactor, timer, period_ms(path));
-	if (path->keepalive_out || (traffic && is_traffic_based(path)))
+	if (path->keepalive.cmd.inflight || (traffic && is_traffic_based(path)))
 		return;
 	send_keepalive(path);
 }
 
 void host_keepalive_start(struct host_path *path)
 {
-	path->keepalive.fn = keepalive_on_timer;
+	path->keepalive.timer.fn = keepalive_on_timer;
 	if (path->config.options.keepalive_ms)
-		weft_timer_set(path->reactor, &path->keepalive, period_ms(path));
+		weft_timer_set(path->reactor, &path->keepalive.timer, period_ms(path));
 }
 
 void host_keepalive_stop(struct host_path *path)
 {
-	weft_timer_stop(path->reactor, &path->keepalive);
+	weft_timer_stop(path->reactor, &path->keepalive.timer);
 }

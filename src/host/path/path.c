@@ -1,207 +1,151 @@
-/* path.c - the states of a path, as a table: connect, lose, reconnect, give up.
+/* path.c - the states of a path, as a table: connect, lose, reconnect, give up, stop.
  *
- *                 UP                 BROKEN                CLOSED
- *   CONNECTING ───────▶ LIVE ───────────────▶ RESETTING ─────────▶ RECONNECTING ──▶ DEAD
- *        │               ▲                      ▲    │                  │   │    too long, or
- *        │               └──────────────────────┼────┼─────── UP ───────┘   │    not wanted
- *        └──────────── BROKEN ──────────────────┘    └────◀──── BROKEN ─────┘
+ *   NEW ─▶ CONNECTING ── up ──▶ LIVE ─ an I/O connection is closed ─▶ CLOSE_WAIT
+ *               │ broken         ▲ │ broken                               │ broken
+ *               ├────────────────┼─┴──────────────────────────────────────┘
+ *               ▼                │ up
+ *           RESETTING ─ closed ─▶│BACKOFF ─ the pause is over ─▶ RECONNECTING
+ *               ▲                │   └ too long, or not wanted ─▶ DEAD │ │
+ *               └── broken ──────┼─────────────────────────────────────┘ │
+ *                                └───────────────────────────────────────┘
  *
- * After a loss the path reconnects. The delay before each attempt doubles and is drawn at random
- * between half and all of it, so a thousand hosts that lost the same target do not come back in
- * step.
+ *   stop:  LIVE ─▶ SHUTDOWN ─ answered, or broken ─┐
+ *          any other with a connection ────────────┴─▶ STOPPING ─ closed ─┐
+ *          BACKOFF, DEAD ─────────────────────────────────────────────────┴─▶ STOPPED
  *
- * When an I/O queue's connection is closed by the controller, the admin queue's may be about to
- * follow. If it does, the loss is audible: the controller has ended. So the control reactor sends a
- * Keep Alive and waits, 3 s at most, for its answer or for the admin connection to close, before it
- * tears the association down. Meanwhile no I/O goes there.
+ * The program sees five of these states (enum weft_state): each has the public state that it counts
+ * as. Whatever is not in the table does not happen.
  *
- * Everything here runs on the control reactor. */
+ * Invariant: there is a connection (assoc.link) from CONNECTING, LIVE or RECONNECTING on until
+ * "closed"; in NEW, BACKOFF, DEAD and STOPPED there is none. */
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "host/internal.h"
 
-#define STEADY_NS UINT64_C(1000000000)
-
-/* Where I/O has another path, failover to that path comes first; reconnecting can wait. */
-enum { OTHER_PATH_DELAY_MS = 2 };
-
-/* The limit for the Keep Alive's answer; after it some more turns: this machine may be late. */
-enum { ADMIN_CLOSE_MAX_MS = 3000, ADMIN_CLOSE_POLL_MS = 5, ADMIN_CLOSE_POLLS = 6 };
-
 enum event {
-	EV_UP,     /* set-up is complete */
-	EV_BROKEN, /* the association has to be ended */
-	EV_CLOSED, /* nothing of the old association is left */
-	EV_RETRY,  /* the pause is over */
+	EV_START,
+	EV_UP,        /* set-up is complete */
+	EV_IO_CLOSED, /* the controller has closed an I/O queue's connection */
+	EV_BROKEN,    /* the association has to be ended */
+	EV_CLOSED,    /* nothing of the old association is left */
+	EV_RETRY,     /* the pause is over */
+	EV_FINAL,     /* there will be no other attempt */
+	EV_STOP,      /* the path is removed, or its controller is disconnected */
 	EVENTS,
 };
 
+static void path_open_admin_link(struct host_path *path);
 static void path_go_live(struct host_path *path);
 static void path_tear_down(struct host_path *path);
 static void path_retry_or_die(struct host_path *path);
-static void path_open_admin_link(struct host_path *path);
+static void path_shut_down(struct host_path *path);
+static void path_await_closed(struct host_path *path);
+
+static const enum weft_state public_states[] = {
+	[HOST_PATH_NEW] = WEFT_CONNECTING,
+	[HOST_PATH_CONNECTING] = WEFT_CONNECTING,
+	[HOST_PATH_LIVE] = WEFT_LIVE,
+	[HOST_PATH_CLOSE_WAIT] = WEFT_LIVE,
+	[HOST_PATH_RESETTING] = WEFT_RESETTING,
+	[HOST_PATH_BACKOFF] = WEFT_RECONNECTING,
+	[HOST_PATH_RECONNECTING] = WEFT_RECONNECTING,
+	[HOST_PATH_DEAD] = WEFT_DEAD,
+	[HOST_PATH_SHUTDOWN] = WEFT_LIVE,
+	[HOST_PATH_STOPPING] = WEFT_RESETTING,
+	[HOST_PATH_STOPPED] = WEFT_RESETTING,
+};
 
 static const struct {
-	enum weft_state next;
+	enum host_path_state next;
 	void (*action)(struct host_path *path); /* NULL: the event means nothing here */
-} path_transitions[WEFT_DEAD + 1][EVENTS] = {
-	[WEFT_CONNECTING] = {
-		[EV_UP] = { WEFT_LIVE, path_go_live },
-		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
+} path_transitions[HOST_PATH_STATES][EVENTS] = {
+	[HOST_PATH_NEW] = {
+		[EV_START] = { HOST_PATH_CONNECTING, path_open_admin_link },
 	},
-	[WEFT_LIVE] = {
-		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
+	[HOST_PATH_CONNECTING] = {
+		[EV_UP] = { HOST_PATH_LIVE, path_go_live },
+		[EV_BROKEN] = { HOST_PATH_RESETTING, path_tear_down },
+		[EV_STOP] = { HOST_PATH_STOPPING, path_tear_down },
 	},
-	[WEFT_RESETTING] = {
-		[EV_CLOSED] = { WEFT_RECONNECTING, path_retry_or_die },
+	[HOST_PATH_LIVE] = {
+		[EV_IO_CLOSED] = { HOST_PATH_CLOSE_WAIT, host_close_wait_start },
+		[EV_BROKEN] = { HOST_PATH_RESETTING, path_tear_down },
+		[EV_STOP] = { HOST_PATH_SHUTDOWN, path_shut_down },
 	},
-	[WEFT_RECONNECTING] = {
-		[EV_RETRY] = { WEFT_RECONNECTING, path_open_admin_link },
-		[EV_UP] = { WEFT_LIVE, path_go_live },
-		[EV_BROKEN] = { WEFT_RESETTING, path_tear_down },
+	[HOST_PATH_CLOSE_WAIT] = {
+		[EV_BROKEN] = { HOST_PATH_RESETTING, path_tear_down },
+		[EV_STOP] = { HOST_PATH_STOPPING, path_tear_down },
+	},
+	[HOST_PATH_RESETTING] = {
+		[EV_CLOSED] = { HOST_PATH_BACKOFF, path_retry_or_die },
+		[EV_STOP] = { HOST_PATH_STOPPING, path_await_closed },
+	},
+	[HOST_PATH_BACKOFF] = {
+		[EV_RETRY] = { HOST_PATH_RECONNECTING, path_open_admin_link },
+		[EV_FINAL] = { HOST_PATH_DEAD, host_fence_path_dead },
+		[EV_STOP] = { HOST_PATH_STOPPED, host_path_stopped },
+	},
+	[HOST_PATH_RECONNECTING] = {
+		[EV_UP] = { HOST_PATH_LIVE, path_go_live },
+		[EV_BROKEN] = { HOST_PATH_RESETTING, path_tear_down },
+		[EV_STOP] = { HOST_PATH_STOPPING, path_tear_down },
+	},
+	[HOST_PATH_DEAD] = {
+		[EV_STOP] = { HOST_PATH_STOPPED, host_path_stopped },
+	},
+	[HOST_PATH_SHUTDOWN] = {
+		[EV_BROKEN] = { HOST_PATH_STOPPING, path_tear_down },
+	},
+	[HOST_PATH_STOPPING] = {
+		[EV_CLOSED] = { HOST_PATH_STOPPED, host_path_stopped },
 	},
 };
 
-/* The one function that changes the state. */
-static void path_set_state(struct host_path *path, enum weft_state state)
+enum weft_state host_path_public_state(const struct host_path *path)
 {
+	return public_states[path->state];
+}
+
+/* Two causes may end an association: what the second one reports is late, and so is the last answer
+ * of a set-up. Every other event is for a state that waits for it. */
+static bool event_may_be_late(enum event event)
+{
+	return event == EV_UP || event == EV_IO_CLOSED || event == EV_BROKEN;
+}
+
+/* The one function that changes the state. Nobody is told of a path that has stopped, nor of a
+ * state that looks the same from outside. */
+static void path_enter(struct host_path *path, enum host_path_state state)
+{
+	bool was_up = host_path_is_up(path);
+	enum weft_state before = host_path_public_state(path);
+
 	path->state = state;
-	host_path_publish(path);
+	if (state == HOST_PATH_LIVE) {
+		path->assoc.generation++;
+		path->reconnect.tried = true;
+	}
+	if (state != HOST_PATH_STOPPED &&
+	    (before != host_path_public_state(path) || was_up != host_path_is_up(path)))
+		host_path_publish(path);
 }
 
 static void path_event(struct host_path *path, enum event event)
 {
-	enum weft_state now = path->state;
+	enum host_path_state now = path->state;
 
-	if (!path_transitions[now][event].action)
+	if (!path_transitions[now][event].action) {
+		assert(event_may_be_late(event));
 		return;
-	path_set_state(path, path_transitions[now][event].next);
+	}
+	path_enter(path, path_transitions[now][event].next);
 	path_transitions[now][event].action(path);
 }
 
 /* --- actions ---------------------------------------------------------------------------------- */
-
-static void path_go_live(struct host_path *path)
-{
-	path->live_ns = weft_reactor_now_ns(path->reactor);
-	path->why.text[0] = '\0';
-	host_keepalive_start(path);
-	host_aer_start(path);
-	host_fence_path_up(path);
-	host_user_admin_pump(path->ctrl);
-}
-
-/* A target that takes us in and throws us out at once has not really come back. */
-static void note_loss(struct host_path *path)
-{
-	uint64_t now = weft_reactor_now_ns(path->reactor);
-
-	if (path->live_ns && now - path->live_ns >= STEADY_NS) {
-		path->attempt = 0;
-		path->lost_ns = now;
-	} else if (!path->lost_ns) {
-		path->lost_ns = now;
-	}
-	path->live_ns = 0;
-}
-
-static void path_tear_down(struct host_path *path)
-{
-	note_loss(path);
-	weft_timer_stop(path->reactor, &path->poll);
-	weft_timer_stop(path->reactor, &path->retry);
-	weft_timer_stop(path->reactor, &path->admin_close_timer);
-	host_keepalive_stop(path);
-	host_aer_stop(path);
-	host_ana_stop(path);
-	host_scan_stop(path);
-	host_fence_path_lost(path);
-	if (path->link)
-		weft_link_close(path->link, path->why_rc, "%s", path->why.text);
-	else
-		path_event(path, EV_CLOSED);
-}
-
-static void die(struct host_path *path)
-{
-	path_set_state(path, WEFT_DEAD);
-	host_fence_path_dead(path);
-}
-
-static uint64_t reconnect_delay_ms(struct host_path *path)
-{
-	const struct weft_options *o = &path->config.options;
-	uint64_t pause = o->reconnect_ms;
-
-	for (unsigned i = 2; i < path->attempt && pause < o->reconnect_max_ms; i++)
-		pause *= 2;
-	if (pause > o->reconnect_max_ms)
-		pause = o->reconnect_max_ms;
-	return pause / 2 + (uint64_t)rand_r(&path->random) % (pause / 2 + 1);
-}
-
-/* loss_timeout limits how long I/O waits. A follower has no I/O, and never gives up. */
-static uint64_t loss_timeout_left_ms(const struct host_path *path)
-{
-	uint64_t lost_ms = (weft_reactor_now_ns(path->reactor) - path->lost_ns) / 1000000;
-	uint64_t most = path->ctrl->follower ? UINT64_MAX : path->config.options.loss_ms;
-
-	return lost_ms < most ? most - lost_ms : 0;
-}
-
-/* A controller that says "do not retry" to Connect means it. Where there is only one path, the
- * first attempt is the caller's to repeat. */
-static bool loss_is_final(const struct host_path *path)
-{
-	const struct weft_ctrl *ctrl = path->ctrl;
-
-	if (ctrl->follower)
-		return false;
-	return path->refused || !loss_timeout_left_ms(path) ||
-	       (!path->generation && host_path_is_only(path) && weft_list_empty(&ctrl->followers));
-}
-
-/* Another address of the name may work where this one does not answer. */
-static bool next_address(struct host_path *path)
-{
-	int rc = path->why_rc;
-	bool unreachable = rc == -ECONNREFUSED || rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
-			   rc == -ETIMEDOUT || rc == -EADDRNOTAVAIL;
-
-	if (path->tried || !unreachable || path->addr + 1 == path->naddrs)
-		return false;
-	path->config.addr = path->addrs[++path->addr];
-	return true;
-}
-
-static void path_retry_or_die(struct host_path *path)
-{
-	uint64_t pause;
-
-	if (path->stopping) {
-		host_path_stopped(path);
-		return;
-	}
-	if (next_address(path)) {
-		weft_timer_set(path->reactor, &path->retry, 0);
-		return;
-	}
-	path->tried = true;
-	if (loss_is_final(path)) {
-		die(path);
-		return;
-	}
-	host_path_publish(path);
-	pause = path->attempt++                 ? reconnect_delay_ms(path) :
-		host_path_find_other_live(path) ? OTHER_PATH_DELAY_MS :
-						  0;
-	weft_timer_set(path->reactor, &path->retry,
-		       pause < loss_timeout_left_ms(path) ? pause : loss_timeout_left_ms(path));
-}
 
 static void path_open_admin_link(struct host_path *path)
 {
@@ -210,20 +154,68 @@ static void path_open_admin_link(struct host_path *path)
 	struct weft_err why = { "" };
 	int rc;
 
-	path->broken = path->hung_up = false;
+	assert(!path->assoc.link);
+	path->assoc.hung_up = false;
 	host_link_options(config, 0, 0, HOST_ADMIN_DEPTH, &options);
-	rc = config->transport->open(&path->link, path->reactor, &options, &host_admin_link_ops,
-				     path, &why);
+	rc = config->transport->open(&path->assoc.link, path->reactor, &options,
+				     &host_admin_link_ops, path, &why);
 	if (rc < 0)
 		host_path_broken(path, rc, "%s", why.text);
 }
 
-/* --- what happens ----------------------------------------------------------------------------- */
-
-static void path_on_retry_timer(struct weft_timer *timer)
+static void path_go_live(struct host_path *path)
 {
-	path_event(container_of(timer, struct host_path, retry), EV_RETRY);
+	assert(path->assoc.link);
+	host_reconnect_live(path);
+	path->assoc.why.text[0] = '\0';
+	host_keepalive_start(path);
+	host_aer_start(path);
+	host_fence_path_up(path);
+	host_user_admin_pump(path->ctrl);
 }
+
+static void path_tear_down(struct host_path *path)
+{
+	host_reconnect_lost(path);
+	weft_timer_stop(path->reactor, &path->setup.timer);
+	host_close_wait_stop(path);
+	host_keepalive_stop(path);
+	host_aer_stop(path);
+	host_ana_stop(path);
+	host_scan_stop(path);
+	host_fence_path_lost(path);
+	if (path->assoc.link)
+		weft_link_close(path->assoc.link, path->assoc.rc, "%s", path->assoc.why.text);
+	else
+		path_event(path, EV_CLOSED);
+}
+
+static void path_retry_or_die(struct host_path *path)
+{
+	assert(!path->assoc.link);
+	if (host_reconnect_is_final(path))
+		path_event(path, EV_FINAL);
+	else
+		host_reconnect_later(path);
+}
+
+static void on_shutdown_done(struct host_admin *a, int rc)
+{
+	host_path_broken(a->path, -ESHUTDOWN, "disconnected");
+}
+
+static void path_shut_down(struct host_path *path)
+{
+	host_setup_shutdown(path, on_shutdown_done);
+}
+
+/* The connection is being closed already. */
+static void path_await_closed(struct host_path *path)
+{
+	assert(path->assoc.link);
+}
+
+/* --- what happens ----------------------------------------------------------------------------- */
 
 void host_path_address(const struct host_path *path, char *text, size_t size)
 {
@@ -232,120 +224,75 @@ void host_path_address(const struct host_path *path, char *text, size_t size)
 
 void host_path_start(struct host_path *path)
 {
-	path->retry.fn = path_on_retry_timer;
-	path_open_admin_link(path);
+	path_event(path, EV_START);
+}
+
+void host_path_retry(struct host_path *path)
+{
+	path_event(path, EV_RETRY);
 }
 
 void host_path_up(struct host_path *path)
 {
-	path->generation++;
-	path->tried = true;
 	path_event(path, EV_UP);
 }
 
-/* false: there is a cause already. */
-static bool path_set_cause(struct host_path *path, int rc, const char *fmt, va_list ap)
+/* The first cause is kept. */
+static void path_lose(struct host_path *path, enum event event, int rc, const char *fmt, va_list ap)
 {
-	if (path->broken)
-		return false;
-	path->broken = true;
-	path->why_rc = rc;
-	vsnprintf(path->why.text, sizeof(path->why.text), fmt, ap);
-	return true;
+	if (host_path_is_lost(path))
+		return;
+	path->assoc.rc = rc;
+	vsnprintf(path->assoc.why.text, sizeof(path->assoc.why.text), fmt, ap);
+	path_event(path, event);
 }
 
 void host_path_broken(struct host_path *path, int rc, const char *fmt, ...)
 {
-	bool first;
 	va_list ap;
 
 	va_start(ap, fmt);
-	first = path_set_cause(path, rc, fmt, ap);
+	path_lose(path, EV_BROKEN, rc, fmt, ap);
 	va_end(ap);
-	if (first)
-		path_event(path, EV_BROKEN);
-}
-
-static void on_admin_close_timer(struct weft_timer *timer)
-{
-	struct host_path *path = container_of(timer, struct host_path, admin_close_timer);
-
-	if (++path->admin_close_polls < ADMIN_CLOSE_POLLS)
-		weft_timer_set(path->reactor, timer, ADMIN_CLOSE_POLL_MS);
-	else
-		path_event(path, EV_BROKEN);
-}
-
-/* The controller answers, unless it is about to close the admin queue as well. */
-static void on_admin_close_keepalive(struct host_admin *a, int rc)
-{
-	struct host_path *path = a->path;
-
-	if (weft_heap_has(&path->admin_close_timer.node))
-		weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_POLL_MS);
-}
-
-static void await_admin_close(struct host_path *path)
-{
-	struct host_admin *a = &path->admin_close_cmd;
-
-	path->admin_close_polls = 0;
-	path->admin_close_timer.fn = on_admin_close_timer;
-	weft_timer_set(path->reactor, &path->admin_close_timer, ADMIN_CLOSE_MAX_MS);
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive, as an I/O queue was closed";
-	a->done = on_admin_close_keepalive;
-	a->cmd.common.opcode = nvme_admin_keep_alive;
-	host_admin_start(path, a, 0);
 }
 
 void host_path_io_link_closed(struct host_path *path, int rc, const char *fmt, ...)
 {
-	bool first;
 	va_list ap;
 
 	va_start(ap, fmt);
-	first = path_set_cause(path, rc, fmt, ap);
+	path_lose(path, EV_IO_CLOSED, rc, fmt, ap);
 	va_end(ap);
-	if (!first)
-		return;
-	host_path_publish(path); /* the path is lost, whatever the admin queue does */
-	await_admin_close(path);
+}
+
+void host_path_close_wait_over(struct host_path *path)
+{
+	path_event(path, EV_BROKEN);
 }
 
 void host_path_link_closed(struct host_path *path)
 {
-	struct weft_link *link = path->link;
+	struct weft_link *link = path->assoc.link;
 
-	path->hung_up = link->peer_closed;
+	path->assoc.hung_up = link->peer_closed;
 	host_path_broken(path, link->rc, "%s", link->err.text);
-	path_event(path, EV_BROKEN); /* await_admin_close() may have waited for this */
-	path->link = NULL;
+	path_event(path, EV_BROKEN); /* CLOSE_WAIT has waited for this */
+	path->assoc.link = NULL;
 	host_admin_lost(path);
 	weft_link_free(link);
 	host_user_admin_pump(path->ctrl);
 	path_event(path, EV_CLOSED);
 }
 
-/* --- stopping --------------------------------------------------------------------------------- */
-
-static void on_shutdown_done(struct host_admin *a, int rc)
-{
-	if (!a->path->broken)
-		host_path_broken(a->path, -ESHUTDOWN, "disconnected");
-}
-
 void host_path_stop(struct host_path *path)
 {
-	if (path->stopping)
+	if (host_path_is_stopping(path))
 		return;
-	path->stopping = true;
 	host_fence_stop(path);
-	weft_timer_stop(path->reactor, &path->retry);
-	if (path->state == WEFT_LIVE)
-		host_setup_shutdown(path, on_shutdown_done);
-	else if (path->link)
-		host_path_broken(path, -ESHUTDOWN, "disconnected");
-	else
-		host_path_stopped(path);
+	host_reconnect_stop(path);
+	if (host_path_is_setting_up(path)) {
+		path->assoc.rc = -ESHUTDOWN;
+		snprintf(path->assoc.why.text, sizeof(path->assoc.why.text), "disconnected");
+	}
+	path_event(path, EV_STOP);
 }

@@ -1,16 +1,36 @@
 /* path_add.c - adds and removes paths while others carry I/O. A removed path takes no new
  * commands, is stopped when its last path queue is gone, and is then freed.
  *
- *   add ─▶ in ctrl->paths ─▶ remove: no new commands ─▶ its last path queue is gone ─▶ stop ─▶ free
+ *   OUTSIDE ─┬─────────▶ MEMBER ─┬─▶ REMOVING ─▶ its last path queue is gone ─▶ stop ─▶ free
+ *            └─▶ ADDING ──▲──────┘
+ *                weft_path_add() waits for its first attempt; nobody else removes it meanwhile
  *
  * Invariant: ctrl->paths changes on the control reactor, under ctrl->lock; a path that has a path
  * queue is in ctrl->paths. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "host/discovery/follower.h"
+
+#define FROM(state) (1u << HOST_PATH_##state)
+
+/* States that may come before. */
+static const unsigned edges[] = {
+	[HOST_PATH_OUTSIDE] = 0,
+	[HOST_PATH_ADDING] = FROM(OUTSIDE),
+	[HOST_PATH_MEMBER] = FROM(OUTSIDE) | FROM(ADDING),
+	[HOST_PATH_REMOVING] = FROM(ADDING) | FROM(MEMBER),
+};
+
+/* Under ctrl->lock. */
+static void membership_enter(struct host_path *path, enum host_path_membership membership)
+{
+	assert(edges[membership] & 1u << path->membership);
+	path->membership = membership;
+}
 
 /* --- adding ----------------------------------------------------------------------------------- */
 
@@ -22,18 +42,18 @@ int host_path_create(struct weft_ctrl *ctrl, const struct host_config *config,
 	if (path) {
 		path->ctrl = ctrl;
 		host_admin_init(path);
-		path->page = malloc(HOST_PAGE);
-		path->aer_page = malloc(HOST_AERS * HOST_PAGE);
-		path->scan_page = malloc(2 * HOST_PAGE);
+		path->setup.page = malloc(HOST_PAGE);
+		path->aer.page = malloc(HOST_AERS * HOST_PAGE);
+		path->scan.page = malloc(2 * HOST_PAGE);
 	}
-	if (!path || !path->page || !path->aer_page || !path->scan_page) {
+	if (!path || !path->setup.page || !path->aer.page || !path->scan.page) {
 		host_path_free(path);
 		return weft_fail(err, -ENOMEM, "no memory for a controller");
 	}
 	path->reactor = ctrl->reactor;
 	path->config = *config;
-	if (getrandom(&path->random, sizeof(path->random), GRND_NONBLOCK) < 0)
-		path->random = (unsigned)getpid();
+	if (getrandom(&path->reconnect.random, sizeof(path->reconnect.random), GRND_NONBLOCK) < 0)
+		path->reconnect.random = (unsigned)getpid();
 	*out = path;
 	return 0;
 }
@@ -44,13 +64,13 @@ void host_path_set_addr(struct host_path *path, const struct weft_link_transport
 	struct weft_options *options = &path->config.options;
 
 	path->config.transport = transport;
-	path->config.addr = path->addrs[0] = *addr;
-	path->naddrs = 1;
+	path->config.addr = path->addrs.list[0] = *addr;
+	path->addrs.count = 1;
 	if (transport->trtype == NVMF_TRTYPE_RDMA)
 		options->hdgst = options->ddgst = false;
 }
 
-int host_paths_insert(struct host_path *path)
+static int insert_path(struct host_path *path, enum host_path_membership membership)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 	unsigned i = 0;
@@ -61,13 +81,18 @@ int host_paths_insert(struct host_path *path)
 	if (i < HOST_PATHS_MAX) {
 		path->index = i;
 		path->id = ctrl->next_path++;
-		path->inserted = true;
+		membership_enter(path, membership);
 		ctrl->paths[i] = path;
 		host_path_address(path, path->pub.address, sizeof(path->pub.address));
 		host_ns_reset_path(ctrl, i);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
-	return path->inserted ? 0 : -EUSERS;
+	return i < HOST_PATHS_MAX ? 0 : -EUSERS;
+}
+
+int host_paths_insert(struct host_path *path)
+{
+	return insert_path(path, HOST_PATH_MEMBER);
 }
 
 static void on_add_msg(struct weft_msg *msg)
@@ -75,7 +100,7 @@ static void on_add_msg(struct weft_msg *msg)
 	struct host_path *path = container_of(msg, struct host_path, msg);
 	struct weft_ctrl *ctrl = path->ctrl;
 
-	if (host_paths_insert(path) == 0) {
+	if (insert_path(path, HOST_PATH_ADDING) == 0) {
 		host_path_start(path);
 		return;
 	}
@@ -89,9 +114,13 @@ static void on_add_msg(struct weft_msg *msg)
 
 void host_path_add_async(struct host_path *path)
 {
-	path->adding = true;
 	path->msg.fn = on_add_msg;
 	weft_reactor_post(path->reactor, &path->msg);
+}
+
+void host_path_added(struct host_path *path)
+{
+	membership_enter(path, HOST_PATH_MEMBER);
 }
 
 /* --- removing --------------------------------------------------------------------------------- */
@@ -100,11 +129,11 @@ void host_path_free(struct host_path *path)
 {
 	if (!path)
 		return;
-	weft_task_cancel(&path->pump);
+	weft_task_cancel(&path->admin.pump);
 	host_ana_free(path);
-	free(path->page);
-	free(path->aer_page);
-	free(path->scan_page);
+	free(path->setup.page);
+	free(path->aer.page);
+	free(path->scan.page);
 	free(path);
 }
 
@@ -116,7 +145,7 @@ static void on_unused_msg(struct weft_msg *msg)
 /* Under ctrl->lock. */
 static void begin_remove(struct host_path *path)
 {
-	path->removing = true;
+	membership_enter(path, HOST_PATH_REMOVING);
 	path->msg.fn = on_unused_msg;
 	if (!path->path_queues)
 		weft_reactor_post(path->reactor, &path->msg);
@@ -127,7 +156,7 @@ void host_path_remove(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
-	if (!path->inserted) {
+	if (path->membership == HOST_PATH_OUTSIDE) {
 		host_path_free(path);
 		return;
 	}
@@ -138,7 +167,8 @@ void host_path_remove(struct host_path *path)
 
 void host_path_put(struct host_path *path)
 {
-	if (!--path->path_queues && path->removing)
+	assert(path->path_queues);
+	if (!--path->path_queues && host_path_is_removing(path))
 		weft_reactor_post(path->reactor, &path->msg);
 }
 
@@ -151,7 +181,7 @@ static struct host_path *find_removable_path(struct weft_ctrl *ctrl, unsigned id
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
-		if (!path || path->removing || path->adding)
+		if (!path || path->membership != HOST_PATH_MEMBER)
 			continue;
 		if (path->id == id)
 			found = path;
@@ -203,7 +233,7 @@ static void free_path_msg(struct weft_msg *msg)
 void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && !ctrl->paths[i]->stopped)
+		if (ctrl->paths[i] && ctrl->paths[i]->state != HOST_PATH_STOPPED)
 			return;
 	if (ctrl->follower)
 		host_follower_stopped(ctrl->follower);
@@ -213,7 +243,7 @@ void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 
 void host_path_stopped(struct host_path *path)
 {
-	path->stopped = true;
+	assert(path->state == HOST_PATH_STOPPED);
 	if (path->ctrl->stopping) {
 		host_control_stop_if_idle(path->ctrl);
 		return;

@@ -77,28 +77,28 @@ void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 static void publish_one(struct host_path *path)
 {
 	struct host_published *pub = &path->pub;
-	bool lives = path->state == WEFT_LIVE && !path->broken;
+	bool lives = host_path_is_up(path);
 
-	if (path->generation != pub->generation && pub->generation) {
+	if (path->assoc.generation != pub->generation && pub->generation) {
 		pub->reconnects++;
 		path->ctrl->pub.reconnects++;
 	}
-	path->ctrl->pub.losses += pub->lives && !lives && !path->stopping;
+	path->ctrl->pub.losses += pub->lives && !lives && !host_path_is_stopping(path);
 	pub->lives = lives;
-	if (path->generation != pub->generation)
+	if (path->assoc.generation != pub->generation)
 		path->ready = 0;
-	pub->state = path->state;
-	pub->generation = path->generation;
-	pub->tried = path->tried;
+	pub->state = host_path_public_state(path);
+	pub->generation = path->assoc.generation;
+	pub->tried = path->reconnect.tried;
 	host_path_address(path, pub->address, sizeof(pub->address));
 	pub->takes_dmabuf = path->config.transport->takes_dmabuf;
-	pub->rc = path->ctrl->pub.rc = path->why_rc;
-	if (path->why.text[0])
-		pub->why = path->ctrl->pub.why = path->why;
+	pub->rc = path->ctrl->pub.rc = path->assoc.rc;
+	if (path->assoc.why.text[0])
+		pub->why = path->ctrl->pub.why = path->assoc.why;
 	if (!lives)
 		return;
-	pub->traits = path->traits;
-	pub->path = path->link->path;
+	pub->traits = path->assoc.traits;
+	pub->path = path->assoc.link->path;
 }
 
 /* Under ctrl->lock. Paths that are being removed do not count. */
@@ -107,7 +107,7 @@ static unsigned count_paths(const struct weft_ctrl *ctrl)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		n += ctrl->paths[i] && !ctrl->paths[i]->removing;
+		n += ctrl->paths[i] && !host_path_is_removing(ctrl->paths[i]);
 	return n;
 }
 
@@ -126,8 +126,7 @@ struct host_path *host_path_find_other_live(const struct host_path *path)
 	struct host_path *const *paths = path->ctrl->paths;
 
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (paths[i] && paths[i] != path && paths[i]->state == WEFT_LIVE &&
-		    !paths[i]->broken)
+		if (paths[i] && paths[i] != path && host_path_is_up(paths[i]))
 			return paths[i];
 	return NULL;
 }
@@ -139,7 +138,8 @@ static void push_path_event(const struct host_path *path, enum weft_event_kind k
 
 	host_event_push(path->ctrl, kind, state, 0, "%s%s%s%s%s", one ? path->pub.address : "",
 			one ? ": " : "", weft_state_text(state),
-			lives || !path->why.text[0] ? "" : ": ", lives ? "" : path->why.text);
+			lives || !path->assoc.why.text[0] ? "" : ": ",
+			lives ? "" : path->assoc.why.text);
 }
 
 /* Under ctrl->lock. */
@@ -168,13 +168,13 @@ void host_path_publish(struct host_path *path)
 	now = ctrl->pub.state;
 	host_ctrl_wake_all(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
-	if (path_before != path->state && !alone)
-		push_path_event(path, WEFT_EVENT_PATH, path->state);
+	if (path_before != path->pub.state && !alone)
+		push_path_event(path, WEFT_EVENT_PATH, path->pub.state);
 	/* The first connection needs no event: weft_connect() returns. */
 	if (now != before && before != WEFT_CONNECTING)
 		push_path_event(path, WEFT_EVENT_STATE, now);
 	if (now == WEFT_DEAD)
-		host_user_admin_fail_waiting(ctrl, path->why_rc);
+		host_user_admin_fail_waiting(ctrl, path->assoc.rc);
 	host_paths_reconcile_soon(ctrl);
 	if (ctrl->follower)
 		host_follower_update(ctrl->follower);

@@ -22,23 +22,19 @@ enum { PARTS = 8 };
 
 static void probe_on_answer(struct host_admin *a, int rc)
 {
-	a->path->probing = false;
 	if (rc == 0)
 		a->path->ctrl->probe_answers++;
-	weft_timer_stop(a->path->reactor, &a->path->probe_timer);
+	weft_timer_stop(a->path->reactor, &a->path->probe.timer);
 }
 
 static void send_probe(struct host_path *path)
 {
-	struct host_admin *a = &path->probe_cmd;
+	struct host_admin *a = &path->probe.cmd;
 
-	if (path->probing)
+	if (path->probe.cmd.inflight)
 		return;
-	memset(a, 0, sizeof(*a));
-	a->name = "Keep Alive, as a command takes unusually long";
-	a->done = probe_on_answer;
+	host_admin_prepare(a, "Keep Alive, as a command takes unusually long", probe_on_answer);
 	a->cmd.common.opcode = nvme_admin_keep_alive;
-	path->probing = true;
 	host_admin_start(path, a, 0);
 }
 
@@ -46,51 +42,52 @@ static void send_probe(struct host_path *path)
 static uint64_t next_probe_interval_ms(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor),
-		 probe_interval_end_ns = path->probe_interval_ms * NS_PER_MS;
+		 probe_interval_end_ns = path->probe.interval_ms * NS_PER_MS;
 
-	path->probe_interval_end_ns += probe_interval_end_ns;
-	if (path->probe_interval_end_ns <= now)
-		path->probe_interval_end_ns = now + probe_interval_end_ns;
-	return (path->probe_interval_end_ns - now + NS_PER_MS - 1) / NS_PER_MS;
+	path->probe.interval_end_ns += probe_interval_end_ns;
+	if (path->probe.interval_end_ns <= now)
+		path->probe.interval_end_ns = now + probe_interval_end_ns;
+	return (path->probe.interval_end_ns - now + NS_PER_MS - 1) / NS_PER_MS;
 }
 
 static void start_probe_interval(struct host_path *path)
 {
-	path->probe_answers = path->ctrl->probe_answers;
+	path->probe.answers_before = path->ctrl->probe_answers;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *other = path->ctrl->paths[i];
 
-		if (other && other != path && other->state == WEFT_LIVE && !other->broken)
+		if (other && other != path && host_path_is_up(other))
 			send_probe(other);
 	}
-	weft_timer_set(path->reactor, &path->probe_timer, next_probe_interval_ms(path));
+	weft_timer_set(path->reactor, &path->probe.timer, next_probe_interval_ms(path));
 }
 
 static void on_probe_interval(struct weft_timer *timer)
 {
-	struct host_path *path = container_of(timer, struct host_path, probe_timer);
+	struct host_path *path = container_of(timer, struct host_path, probe.timer);
 
-	if (atomic_load(&path->answered) || path->broken || !host_path_find_other_live(path))
+	if (atomic_load(&path->activity.answered) || host_path_is_lost(path) ||
+	    !host_path_find_other_live(path))
 		return;
-	path->probe_misses += path->ctrl->probe_answers != path->probe_answers;
-	if (path->probe_misses < PARTS)
+	path->probe.misses += path->ctrl->probe_answers != path->probe.answers_before;
+	if (path->probe.misses < PARTS)
 		start_probe_interval(path);
 	else
-		host_path_broken(path, -ETIMEDOUT, "%s: no answer in time", path->probe_cmd.name);
+		host_path_broken(path, -ETIMEDOUT, "%s: no answer in time", path->probe.cmd.name);
 }
 
 void host_probe(struct host_path *path, uint32_t timeout_ms)
 {
-	if (weft_heap_has(&path->probe_timer.node) || path->broken ||
+	if (weft_heap_has(&path->probe.timer.node) || host_path_is_lost(path) ||
 	    !host_path_find_other_live(path))
 		return;
 	send_probe(path);
-	if (!path->probing)
+	if (!path->probe.cmd.inflight)
 		return; /* the admin queue is full */
-	atomic_store(&path->answered, false);
-	path->probe_misses = 0;
-	path->probe_interval_ms = timeout_ms > PARTS ? timeout_ms / PARTS : 1;
-	path->probe_interval_end_ns = weft_reactor_now_ns(path->reactor);
-	path->probe_timer.fn = on_probe_interval;
+	atomic_store(&path->activity.answered, false);
+	path->probe.misses = 0;
+	path->probe.interval_ms = timeout_ms > PARTS ? timeout_ms / PARTS : 1;
+	path->probe.interval_end_ns = weft_reactor_now_ns(path->reactor);
+	path->probe.timer.fn = on_probe_interval;
 	start_probe_interval(path);
 }

@@ -19,10 +19,10 @@ static void setup_send_step(struct host_path *path);
 static void setup_next_step(struct host_path *path)
 {
 	do {
-		path->step++;
-	} while (path->step < host_setup_nsteps && host_setup_steps[path->step].io_only &&
-		 path->traits.discovery);
-	if (path->step < host_setup_nsteps)
+		path->setup.step++;
+	} while (path->setup.step < host_setup_nsteps &&
+		 host_setup_steps[path->setup.step].io_only && path->assoc.traits.discovery);
+	if (path->setup.step < host_setup_nsteps)
 		setup_send_step(path);
 	else
 		host_ana_setup(path); /* ends with host_path_up() */
@@ -34,20 +34,20 @@ static void setup_refused(struct host_path *path, const struct host_setup_step *
 	struct weft_err why = { "" };
 	int rc;
 
-	if (!path->step)
-		host_explain_connect(&path->config, &path->setup.cqe, &why);
+	if (!path->setup.step)
+		host_explain_connect(&path->config, &path->setup.cmd.cqe, &why);
 	rc = host_fail_status(&why, step->name, status);
-	path->refused = !path->step && status & SC_DNR;
+	path->assoc.refused = !path->setup.step && status & SC_DNR;
 	host_path_broken(path, rc, "%s", why.text);
 }
 
 static void setup_on_answer(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
-	const struct host_setup_step *step = &host_setup_steps[path->step];
+	const struct host_setup_step *step = &host_setup_steps[path->setup.step];
 	uint16_t status = host_status(&a->cqe);
 
-	if (rc < 0 || path->broken)
+	if (rc < 0 || host_path_is_lost(path))
 		return;
 	if (status && !step->tolerant) {
 		setup_refused(path, step, status);
@@ -55,46 +55,42 @@ static void setup_on_answer(struct host_admin *a, int rc)
 	}
 	rc = step->answer(path, &a->cqe);
 	if (rc == -EAGAIN)
-		weft_timer_set(path->reactor, &path->poll, POLL_MS);
+		weft_timer_set(path->reactor, &path->setup.timer, POLL_MS);
 	else if (rc == 0)
 		setup_next_step(path);
 }
 
 static void setup_send_step(struct host_path *path)
 {
-	const struct host_setup_step *step = &host_setup_steps[path->step];
-	struct host_admin *a = &path->setup;
+	const struct host_setup_step *step = &host_setup_steps[path->setup.step];
+	struct host_admin *a = &path->setup.cmd;
 
-	memset(a, 0, sizeof(*a));
-	memset(path->page, 0, HOST_PAGE);
-	a->name = step->name;
-	a->done = setup_on_answer;
-	a->iov = (struct iovec){ path->page, step->length };
+	host_admin_prepare(a, step->name, setup_on_answer);
+	memset(path->setup.page, 0, HOST_PAGE);
+	a->iov = (struct iovec){ path->setup.page, step->length };
 	step->fill(path, &a->cmd);
 	host_admin_start(path, a, path->config.options.connect_ms);
 }
 
 static void setup_on_poll_timer(struct weft_timer *timer)
 {
-	setup_send_step(container_of(timer, struct host_path, poll));
+	setup_send_step(container_of(timer, struct host_path, setup.timer));
 }
 
 void host_setup_start(struct host_path *path)
 {
-	memset(&path->traits, 0, sizeof(path->traits));
-	path->poll.fn = setup_on_poll_timer;
-	path->refused = false;
-	path->step = 0;
+	memset(&path->assoc.traits, 0, sizeof(path->assoc.traits));
+	path->setup.timer.fn = setup_on_poll_timer;
+	path->assoc.refused = false;
+	path->setup.step = 0;
 	setup_send_step(path);
 }
 
 void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin *a, int rc))
 {
-	struct host_admin *a = &path->setup;
+	struct host_admin *a = &path->setup.cmd;
 
-	memset(a, 0, sizeof(*a));
-	a->name = "Property Set CC";
-	a->done = done;
+	host_admin_prepare(a, "Property Set CC", done);
 	host_fill_shutdown(path, &a->cmd);
 	host_admin_start(path, a, path->config.options.connect_ms);
 }

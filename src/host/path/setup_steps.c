@@ -25,7 +25,7 @@ enum {
 static void fill_connect(struct host_path *path, union nvme_sqe *cmd)
 {
 	host_connect_data(&path->config, NVME_CNTLID_DYNAMIC,
-			  (struct nvmf_connect_data *)path->page);
+			  (struct nvmf_connect_data *)path->setup.page);
 	host_fill_connect(cmd, 0, HOST_ADMIN_DEPTH, path->config.options.keepalive_ms);
 }
 
@@ -33,14 +33,14 @@ static int on_connect(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	uint32_t result = (uint32_t)le64_to_cpu(cqe->result);
 
-	path->traits.cntlid = (uint16_t)result;
-	if (path->traits.cntlid > NVME_CNTLID_MAX) {
+	path->assoc.traits.cntlid = (uint16_t)result;
+	if (path->assoc.traits.cntlid > NVME_CNTLID_MAX) {
 		host_path_broken(path, -EPROTO, "Connect: the target gave the controller id 0x%x",
-				 path->traits.cntlid);
+				 path->assoc.traits.cntlid);
 		return -EPROTO;
 	}
 	if (result & CONNECT_AUTHREQ) {
-		path->refused = true;
+		path->assoc.refused = true;
 		host_path_broken(path, -EACCES,
 				 "Connect: the target wants authentication, which is not built in");
 		return -EACCES;
@@ -60,9 +60,9 @@ static int on_cap(struct host_path *path, const struct nvme_cqe *cqe)
 	uint64_t cap = le64_to_cpu(cqe->result);
 	uint32_t mqes = cap & 0xffff, depth = path->config.options.depth;
 
-	path->traits.cap = cap;
-	path->traits.depth = depth < mqes ? depth : mqes;
-	if (path->traits.depth)
+	path->assoc.traits.cap = cap;
+	path->assoc.traits.depth = depth < mqes ? depth : mqes;
+	if (path->assoc.traits.depth)
 		return 0;
 	host_path_broken(path, -EPROTO, "CAP: the controller's queues have no room (MQES 0)");
 	return -EPROTO;
@@ -75,14 +75,14 @@ static void fill_vs(struct host_path *path, union nvme_sqe *cmd)
 
 static int on_vs(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	path->traits.version = (uint32_t)le64_to_cpu(cqe->result);
+	path->assoc.traits.version = (uint32_t)le64_to_cpu(cqe->result);
 	return 0;
 }
 
 /* CAP.CSS bit 6: the host must select all command sets. */
 static uint32_t enabled(const struct host_path *path)
 {
-	return CC_ENABLE | (path->traits.cap >> 43 & 1 ? CC_CSS_ALL : 0);
+	return CC_ENABLE | (path->assoc.traits.cap >> 43 & 1 ? CC_CSS_ALL : 0);
 }
 
 static void fill_cc(struct host_path *path, union nvme_sqe *cmd)
@@ -92,11 +92,11 @@ static void fill_cc(struct host_path *path, union nvme_sqe *cmd)
 
 static int on_cc(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	uint64_t to_ms = (path->traits.cap >> 24 & 0xff) * CAP_TO_UNIT_MS;
+	uint64_t to_ms = (path->assoc.traits.cap >> 24 & 0xff) * CAP_TO_UNIT_MS;
 
 	if (to_ms < path->config.options.connect_ms)
 		to_ms = path->config.options.connect_ms;
-	path->ready_by_ns = weft_reactor_now_ns(path->reactor) + to_ms * UINT64_C(1000000);
+	path->setup.ready_by_ns = weft_reactor_now_ns(path->reactor) + to_ms * UINT64_C(1000000);
 	return 0;
 }
 
@@ -115,7 +115,7 @@ static int on_csts(struct host_path *path, const struct nvme_cqe *cqe)
 	}
 	if (csts & CSTS_RDY)
 		return 0;
-	if (weft_reactor_now_ns(path->reactor) < path->ready_by_ns)
+	if (weft_reactor_now_ns(path->reactor) < path->setup.ready_by_ns)
 		return -EAGAIN;
 	host_path_broken(path, -ETIMEDOUT, "CSTS: the controller did not become ready in time");
 	return -ETIMEDOUT;
@@ -133,7 +133,7 @@ static int check_sgls(struct host_path *path, uint32_t sgls)
 	if (path->config.transport->trtype == NVMF_TRTYPE_RDMA && !(sgls & NVME_CTRL_SGLS_KEYED))
 		host_path_broken(path, -EPROTO,
 				 "Identify: the controller says it takes no keyed SGLs");
-	else if (!path->traits.discovery && !(sgls & SGLS_SUPPORTED))
+	else if (!path->assoc.traits.discovery && !(sgls & SGLS_SUPPORTED))
 		host_path_broken(path, -EPROTO, "Identify: the controller says it takes no SGLs");
 	else
 		return 0;
@@ -142,9 +142,10 @@ static int check_sgls(struct host_path *path, uint32_t sgls)
 
 static int on_identify(struct host_path *path, const struct nvme_cqe *cqe)
 {
-	const struct nvme_id_ctrl *id = (const struct nvme_id_ctrl *)path->page;
+	const struct nvme_id_ctrl *id = (const struct nvme_id_ctrl *)path->setup.page;
 
-	host_traits_identify(&path->traits, id, !strcmp(path->config.subnqn, NVME_NQN_DISCOVERY));
+	host_traits_identify(&path->assoc.traits, id,
+			     !strcmp(path->config.subnqn, NVME_NQN_DISCOVERY));
 	return check_sgls(path, le32_to_cpu(id->sgls));
 }
 
@@ -157,7 +158,8 @@ static void fill_nvm_limits(struct host_path *path, union nvme_sqe *cmd)
 static int on_nvm_limits(struct host_path *path, const struct nvme_cqe *cqe)
 {
 	if (!host_status(cqe))
-		host_traits_limits(&path->traits, (const struct nvme_id_ctrl_nvm *)path->page);
+		host_traits_limits(&path->assoc.traits,
+				   (const struct nvme_id_ctrl_nvm *)path->setup.page);
 	return 0;
 }
 
@@ -176,7 +178,8 @@ static int on_queues(struct host_path *path, const struct nvme_cqe *cqe)
 	uint32_t sqs = (result & 0xffff) + 1, cqs = (result >> 16) + 1;
 	uint32_t n = sqs < cqs ? sqs : cqs;
 
-	path->traits.queues = n < path->config.options.queues ? n : path->config.options.queues;
+	path->assoc.traits.queues = n < path->config.options.queues ? n :
+								      path->config.options.queues;
 	return 0;
 }
 
@@ -185,10 +188,10 @@ static int on_queues(struct host_path *path, const struct nvme_cqe *cqe)
 static void fill_events(struct host_path *path, union nvme_sqe *cmd)
 {
 	uint32_t optional = NVME_CTRL_OAES_NA | NVME_CTRL_OAES_ANA | NVME_CTRL_OAES_DL;
-	uint32_t health = path->traits.discovery ? 0 : 0x1f;
+	uint32_t health = path->assoc.traits.discovery ? 0 : 0x1f;
 
 	host_fill_set_feature(cmd, NVME_FEAT_FID_ASYNC_EVENT,
-			      health | (path->traits.oaes & optional));
+			      health | (path->assoc.traits.oaes & optional));
 }
 
 static int on_events(struct host_path *path, const struct nvme_cqe *cqe)

@@ -6,7 +6,7 @@
 
 struct host_setup_step {
 	const char *name;
-	uint32_t length; /* of the data, in path->page */
+	uint32_t length; /* of the data, in path->setup.page */
 	bool io_only;    /* not for a discovery controller */
 	void (*fill)(struct host_path *path, union nvme_sqe *cmd);
 	/* 0: on to the next step; -EAGAIN: again, in a moment; else the association was ended.

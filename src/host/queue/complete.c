@@ -283,8 +283,8 @@ static void note_latency(struct host_path_queue *pq, const struct weft_link_slot
 	uint64_t took = weft_reactor_now_ns(pq->queue->reactor) - slot->since_ns;
 
 	pq->avg_latency_ns += (took >> 3) - (pq->avg_latency_ns >> 3);
-	if (!atomic_load_explicit(&pq->path->answered, memory_order_relaxed))
-		atomic_store_explicit(&pq->path->answered, true, memory_order_relaxed);
+	if (!atomic_load_explicit(&pq->path->activity.answered, memory_order_relaxed))
+		atomic_store_explicit(&pq->path->activity.answered, true, memory_order_relaxed);
 }
 
 void host_piece_complete(struct host_path_queue *pq, struct weft_link_slot *slot)

@@ -89,7 +89,7 @@ void host_path_queue_request_probe(struct host_path_queue *pq, uint32_t timeout_
 /* The aborted command's own completion, or its second timeout, shows the result. */
 static void on_abort_done(struct host_admin *admin, int rc)
 {
-	admin->path->aborts--;
+	admin->path->admin.naborts--;
 	free(admin);
 }
 
@@ -97,12 +97,12 @@ static void control_send_abort(struct host_path *path, uint16_t qid, uint16_t ci
 {
 	struct host_admin *abort;
 
-	if (path->aborts == HOST_ABORTS_MAX)
+	if (path->admin.naborts == HOST_ABORTS_MAX)
 		return;
 	abort = calloc(1, sizeof(*abort));
 	if (!abort)
 		return;
-	path->aborts++;
+	path->admin.naborts++;
 	abort->name = "Abort";
 	abort->done = on_abort_done;
 	abort->cmd.common.opcode = nvme_admin_abort_cmd;
@@ -121,7 +121,7 @@ static struct host_control_request control_request_take(struct host_path_queue *
 	request.other_pqs_ready = pq->path->ready;
 	pq->request.posted = pq->request.reset = pq->request.abort = pq->request.ana = false;
 	pq->request.probe_ms = 0;
-	if (pq->path->removing)
+	if (host_path_is_removing(pq->path))
 		host_queue_post_update(pq->queue); /* it may wait for request.posted */
 	pthread_cond_broadcast(&ctrl->changed);
 	pthread_mutex_unlock(&ctrl->lock);
@@ -135,7 +135,7 @@ static void on_control_request(struct weft_msg *msg)
 	uint16_t qid = pq->queue->qid;
 	struct host_control_request request = control_request_take(pq);
 
-	if (path->state != WEFT_LIVE || request.generation != path->generation)
+	if (!host_path_is_connected(path) || request.generation != path->assoc.generation)
 		return;
 	if (request.reset && (!request.setup_failed || !request.other_pqs_ready)) {
 		if (request.hung_up)

@@ -78,14 +78,14 @@ void weft_queue_close(struct weft_queue *queue)
 /* Under ctrl->lock. A path that has never been live needs no path queue. */
 static void snapshot_path(struct weft_queue *queue, unsigned i, struct host_path *path)
 {
-	if (!queue->path_queues[i] && path->pub.generation && !path->removing) {
+	if (!queue->path_queues[i] && path->pub.generation && !host_path_is_removing(path)) {
 		queue->path_queues[i] = host_path_queue_create(queue, path);
 		path->path_queues += queue->path_queues[i] != NULL;
 		queue->npath_queues = queue->npath_queues > i ? queue->npath_queues : i + 1;
 	}
 	if (queue->path_queues[i]) {
 		queue->path_queues[i]->snap = path->pub;
-		queue->path_queues[i]->removing = path->removing;
+		queue->path_queues[i]->removing = host_path_is_removing(path);
 	}
 }
 

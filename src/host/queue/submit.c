@@ -101,7 +101,7 @@ static void submit_slot(struct host_path_queue *pq, struct weft_link_slot *slot,
 	pq->ninflight++;
 	weft_list_push(&pq->inflight, &slot->user_link);
 	weft_link_submit(pq->link, slot);
-	atomic_store_explicit(&pq->path->traffic, true, memory_order_relaxed);
+	atomic_store_explicit(&pq->path->activity.traffic, true, memory_order_relaxed);
 	host_timeout_arm(pq);
 }
 
