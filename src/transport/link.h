@@ -99,8 +99,6 @@ struct weft_link {
 	struct weft_link_slot *free;
 };
 
-extern const struct weft_link_transport weft_tcp_link, weft_rdma_link;
-
 /* NULL: it is not built in. */
 const struct weft_link_transport *weft_link_transport_find(uint8_t trtype);
 

@@ -17,16 +17,14 @@ static size_t table_bytes(const struct weft_qpair *qp)
 	return qp->slots_max * (sizeof(*qp->reqs) + sizeof(*qp->free_indices));
 }
 
-/* The slots of its transport. A slot's size is an odd number of cache lines: the parts that all
- * commands touch are spread over all sets of a cache. */
+/* A slot's size is an odd number of cache lines: the parts that all commands touch are spread over
+ * all sets of a cache. */
 static struct weft_req_slots *req_slots_of(const struct weft_qpair *qp)
 {
 	size_t bytes = weft_req_priv_at(qp->transport) + qp->ops->req_priv;
 	size_t size = ((bytes + 63) & ~(size_t)63) | 64;
-	struct weft_req_slots *slots = qp->group->slots;
+	struct weft_req_slots *slots = &qp->group->slots[weft_transport_index(qp->transport)];
 
-	if (slots->size && slots->size != size)
-		slots++;
 	assert(!slots->size || slots->size == size);
 	slots->size = size;
 	return slots;

@@ -15,7 +15,7 @@
 #include "base/region.h"
 #include "fabric_end.h"
 #include "proto/rdma.h"
-#include "transport/link.h"
+#include "transport/rdma/link.h"
 #include "running.h"
 
 #define IP "127.0.0.1"

@@ -11,7 +11,7 @@
 #include "fabric_end.h"
 #include "proto/rdma.h"
 #include "storm.h"
-#include "transport/link.h"
+#include "transport/rdma/link.h"
 #include "running.h"
 
 #define IP "127.0.0.1"

@@ -128,6 +128,8 @@ static inline struct tcp_link_slot *tcp_link_slot_of(struct weft_link_slot *slot
 	return container_of(slot, struct tcp_link_slot, slot);
 }
 
+extern const struct weft_link_transport weft_tcp_link;
+
 /* link.c */
 /* The controller broke a rule: tells it, then closes. @len bytes of the PDU at fault. */
 void tcp_link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
