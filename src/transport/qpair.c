@@ -153,3 +153,35 @@ void weft_qpair_free(struct weft_qpair *qp)
 {
 	qp->transport->free(qp);
 }
+
+/* --- takeover --------------------------------------------------------------------------------- */
+
+int weft_qpair_export(struct weft_qpair *qp, struct weft_qpair_state *state)
+{
+	*state = (struct weft_qpair_state){
+		.trtype = qp->transport->trtype,
+		.sqid = qp->sqid,
+		.sqhd = qp->sqhd,
+		.sqsize = qp->sqsize,
+		.sq_flow = qp->sq_flow,
+	};
+	return qp->transport->export(qp, state);
+}
+
+int weft_qpair_import(struct weft_qpair **qp, struct weft_poll_group *group,
+		      struct weft_qpair_state *state, const struct weft_qpair_ops *ops, void *owner)
+{
+	const struct weft_transport *transport = weft_transport_find(state->trtype);
+	int rc;
+
+	assert(group->frozen && transport && transport->import);
+	rc = transport->import(qp, group, state, ops);
+	if (rc < 0)
+		return rc;
+	(*qp)->owner = owner;
+	if (state->sqsize) {
+		weft_qpair_start(*qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
+		(*qp)->sqhd = (uint16_t)state->sqhd;
+	}
+	return 0;
+}

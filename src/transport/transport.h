@@ -185,15 +185,15 @@ struct weft_qpair_ops {
 struct weft_listener;
 struct weft_listener_ops;
 
-/* The state of a frozen connection, exported for the successor. Commands that it has not executed
- * are in it as the capsules that they came in. */
+/* The state of a frozen queue pair, exported for the successor. Its transport adds what the
+ * connection is: a struct of the transport's own, and bytes. Commands that were not executed are in
+ * the bytes as they came. */
 struct weft_qpair_state {
-	int fd;
-	bool ready, hdgst, ddgst; /* set up, and with what */
-	uint32_t hpda, maxr2t;
+	uint8_t trtype;
 	uint32_t sqid, sqhd, sqsize; /* sqsize 0: before Connect */
 	bool sq_flow;
-	char *bytes; /* malloc'ed: received, and not run or not even parsed */
+	_Alignas(8) char own[32]; /* the transport's struct, see its folder */
+	char *bytes;              /* malloc'ed */
 	uint32_t nbytes;
 };
 
@@ -215,8 +215,9 @@ struct weft_transport {
 	void (*resume)(struct weft_listener *l);
 	int (*listener_fd)(const struct weft_listener *l);
 	/* The new listener is paused. Owns @fd, also when it fails. */
-	int (*import)(struct weft_listener **l, struct weft_reactor *control, int fd,
-		      const struct weft_listener_ops *ops, void *user, struct weft_err *err);
+	int (*listener_import)(struct weft_listener **l, struct weft_reactor *control, int fd,
+			       const struct weft_listener_ops *ops, void *user,
+			       struct weft_err *err);
 
 	/* On its reactor: what its connections in a poll group share, as group->own[] has it. NULL,
 	 * all four: the transport makes that when it needs it, and nobody waits for it. */
@@ -242,12 +243,17 @@ struct weft_transport {
 	/* Closes it if it is lost and no event has come yet (optional: a socket reports it at
 	 * once). */
 	void (*check_lost)(struct weft_qpair *qp);
-	/* For weft_poll_group_freeze(). NULL, all four: its connections are closed instead. */
+	/* For weft_poll_group_freeze(). NULL, all five: its connections are closed instead. */
 	void (*freeze)(struct weft_qpair *qp);
 	/* What keeps it from being quiesced, in words; NULL: only requests that the user has. */
 	const char *(*busy_reason)(struct weft_qpair *qp);
-	int (*export)(struct weft_qpair *qp,
-		      struct weft_qpair_state *state); /* quiesced, on the control reactor */
+	/* Quiesced, on the control reactor: fills in its part of @state. Descriptors in it stay the
+	 * connection's. */
+	int (*export)(struct weft_qpair *qp, struct weft_qpair_state *state);
+	/* Into a frozen poll group. Owns descriptors and bytes of @state, also when it fails; then
+	 * the connection is no longer counted in group->nqpairs. */
+	int (*import)(struct weft_qpair **qp, struct weft_poll_group *group,
+		      struct weft_qpair_state *state, const struct weft_qpair_ops *ops);
 	void (*thaw)(struct weft_qpair *qp);
 	void (*close_when_sent)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
@@ -338,6 +344,12 @@ bool weft_qpair_is_lost(struct weft_qpair *qp);
 void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why);
 void weft_qpair_free(struct weft_qpair *qp);
 
+/* For a takeover: see the transport's export() and import(). @owner is the new queue pair's. */
+int weft_qpair_export(struct weft_qpair *qp, struct weft_qpair_state *state);
+int weft_qpair_import(struct weft_qpair **qp, struct weft_poll_group *group,
+		      struct weft_qpair_state *state, const struct weft_qpair_ops *ops,
+		      void *owner);
+
 /* The request at @index, below qp->high_water; NULL: there is none now. */
 struct weft_req *weft_qpair_req(struct weft_qpair *qp, uint32_t index);
 
@@ -379,10 +391,5 @@ const struct weft_transport *weft_transport_find(uint8_t trtype);
 /* The one at @index among those that are built in; NULL: there are no more. */
 const struct weft_transport *weft_transport_at(unsigned index);
 unsigned weft_transport_index(const struct weft_transport *transport);
-
-/* The same for a connection of a takeover: @owner is its qpair's. Owns fd and bytes of @state, also
- * when it fails. The poll group is frozen. */
-int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
-		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
 
 #endif

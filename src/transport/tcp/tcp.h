@@ -203,6 +203,8 @@ void tcp_refuse_parked(struct tcp_conn *conn); /* replies to them without runnin
 void tcp_freeze(struct weft_qpair *qp);
 const char *tcp_busy_reason(struct weft_qpair *qp);
 int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state);
+int tcp_import(struct weft_qpair **qp, struct weft_poll_group *group,
+	       struct weft_qpair_state *state, const struct weft_qpair_ops *ops);
 void tcp_thaw(struct weft_qpair *qp);
 
 /* listen.c */
