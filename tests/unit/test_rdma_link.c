@@ -244,8 +244,7 @@ static struct weft_link_slot *submit(uint8_t opcode, const struct iovec *iov, si
 
 	assert_non_null(slot);
 	slot->cmd.common.opcode = opcode;
-	slot->iov = iov;
-	slot->iov_skip = skip;
+	slot->data = (struct weft_iov_iter){ iov, skip };
 	slot->data_len = len;
 	weft_link_submit(link_, slot);
 	return slot;
