@@ -210,7 +210,7 @@ int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd
 	int rc;
 
 	assert_on_control(t);
-	if (!l || !transport || !transport->import) {
+	if (!l || !transport || !transport->listener_import) {
 		free(l);
 		close(fd);
 		return weft_fail(err, -EINVAL, "a listener of this kind cannot be handed over");
@@ -220,7 +220,7 @@ int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd
 	if (rc < 0)
 		close(fd);
 	else
-		rc = transport->import(&l->l, t->control, fd, &listener_ops, l, err);
+		rc = transport->listener_import(&l->l, t->control, fd, &listener_ops, l, err);
 	if (rc < 0) {
 		free(l);
 		return rc;

@@ -70,8 +70,7 @@ struct weft_link_slot *weft_link_get_slot(struct weft_link *link)
 		cid = (uint16_t)(cid + link->cid_stride);
 	memset(&slot->cmd, 0, sizeof(slot->cmd));
 	slot->cmd.common.cid = cpu_to_le16(cid);
-	slot->iov = NULL;
-	slot->iov_skip = 0;
+	slot->data = (struct weft_iov_iter){ 0 };
 	slot->data_len = slot->moved = 0;
 	slot->corrupt = false;
 	return slot;

@@ -17,6 +17,7 @@
 #include <weft/host.h>
 
 #include "base/err.h"
+#include "base/iov_iter.h"
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 
@@ -25,10 +26,9 @@ struct weft_link;
 /* One command in flight. */
 struct weft_link_slot {
 	struct weft_link *link;
-	union nvme_sqe cmd;      /* the user's; CID and SGL are the link's */
-	struct nvme_cqe cqe;     /* the completion */
-	const struct iovec *iov; /* the command's data begins @iov_skip bytes into it */
-	size_t iov_skip;
+	union nvme_sqe cmd;        /* the user's; CID and SGL are the link's */
+	struct nvme_cqe cqe;       /* the completion */
+	struct weft_iov_iter data; /* where the command's data begins */
 	uint32_t data_len;
 	uint32_t moved; /* bytes of the data, so far */
 	bool corrupt;   /* data came with a wrong digest */
@@ -98,8 +98,6 @@ struct weft_link {
 	uint32_t cid_stride; /* between two CIDs of a slot: a late answer is recognized */
 	struct weft_link_slot *free;
 };
-
-extern const struct weft_link_transport weft_tcp_link, weft_rdma_link;
 
 /* NULL: it is not built in. */
 const struct weft_link_transport *weft_link_transport_find(uint8_t trtype);

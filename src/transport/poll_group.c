@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "transport/transport.h"
-#include "transport/tcp/tcp.h"
 
 enum {
 	RECLAIM_MS = 10000,
@@ -29,12 +28,15 @@ static void schedule_serve(void *arg)
 static void serve_waiters(struct weft_task *task)
 {
 	struct weft_poll_group *group = container_of(task, struct weft_poll_group, serve_waiters);
+	const struct weft_transport *transport;
 
 	weft_bufs_serve_waiters(&group->out);
 	weft_bufs_serve_waiters(&group->in);
 	weft_bufs_serve_waiters(&group->anon_out);
 	weft_bufs_serve_waiters(&group->anon_in);
-	tcp_chunks_serve_waiters(group);
+	for (unsigned i = 0; (transport = weft_transport_at(i)); i++)
+		if (transport->serve_waiters)
+			transport->serve_waiters(group);
 }
 
 void weft_rx_quota_init(struct weft_rx_quota *rx_quota)
@@ -44,11 +46,22 @@ void weft_rx_quota_init(struct weft_rx_quota *rx_quota)
 	weft_list_init(&rx_quota->link);
 }
 
+/* For what a transport's connections share. */
+static bool transports_have_waiters(const struct weft_poll_group *group)
+{
+	const struct weft_transport *transport;
+
+	for (unsigned i = 0; (transport = weft_transport_at(i)); i++)
+		if (transport->has_waiters && transport->has_waiters(group))
+			return true;
+	return false;
+}
+
 static bool has_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
 			const struct weft_bufs *out)
 {
 	return weft_bufs_has_waiters(in) || weft_bufs_has_waiters(out) ||
-	       !weft_list_empty(&group->quota_waiters);
+	       transports_have_waiters(group);
 }
 
 static bool has_any_waiter(const struct weft_poll_group *group)
@@ -124,7 +137,7 @@ void weft_poll_group_start_reclaim(struct weft_poll_group *group)
 		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
 
-static int create_buffers(struct weft_poll_group *group, uint32_t qpairs_max)
+static int create_buffers(struct weft_poll_group *group)
 {
 	const struct {
 		struct weft_bufs *bufs;
@@ -141,48 +154,83 @@ static int create_buffers(struct weft_poll_group *group, uint32_t qpairs_max)
 	for (n = 0; n < 4 && !rc; n++)
 		rc = weft_bufs_init(sets[n].bufs, sets[n].share, sets[n].largest, sets[n].sink,
 				    schedule_serve, group);
-	if (!rc)
-		rc = weft_pool_init(&group->chunks, TCP_CHUNK_BYTES, tcp_chunks_for(qpairs_max),
-				    schedule_serve, group);
-	else
-		n--;
-	while (rc && n--)
+	for (n--; rc && n--;)
 		weft_bufs_destroy(sets[n].bufs);
 	return rc;
+}
+
+static void destroy_buffers(struct weft_poll_group *group)
+{
+	weft_bufs_destroy(&group->anon_out);
+	weft_bufs_destroy(&group->anon_in);
+	weft_bufs_destroy(&group->out);
+	weft_bufs_destroy(&group->in);
+}
+
+/* Of the transports before @end. */
+static void destroy_parts(struct weft_poll_group *group, unsigned end)
+{
+	const struct weft_transport *transport;
+
+	for (unsigned i = 0; i < end && (transport = weft_transport_at(i)); i++)
+		if (transport->group_destroy)
+			transport->group_destroy(group);
+}
+
+static int create_parts(struct weft_poll_group *group, uint32_t qpairs_max)
+{
+	const struct weft_transport *transport;
+	int rc = 0;
+
+	for (unsigned i = 0; (transport = weft_transport_at(i)); i++) {
+		if (transport->group_create)
+			rc = transport->group_create(group, qpairs_max);
+		if (rc < 0) {
+			destroy_parts(group, i);
+			return rc;
+		}
+	}
+	return 0;
 }
 
 int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r, unsigned index,
 			   uint32_t depth_max, uint32_t qpairs_max, uint32_t unknown_max)
 {
 	struct weft_poll_group *group = calloc(1, sizeof(*group));
-	int rc = group ? create_buffers(group, qpairs_max) : -ENOMEM;
+	int rc = -ENOMEM;
 
-	if (rc < 0) {
-		free(group);
+	if (!group)
 		return rc;
-	}
 	group->reactor = r;
+	rc = create_buffers(group);
+	if (rc < 0)
+		goto free_group;
+	rc = create_parts(group, qpairs_max);
+	if (rc < 0)
+		goto free_buffers;
 	group->index = index;
 	group->depth_max = depth_max;
 	group->reclaim.fn = reclaim;
 	weft_task_init(&group->serve_waiters, serve_waiters);
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
-	weft_list_init(&group->quota_waiters);
 	weft_preconnect_init(&group->preconnect, unknown_max);
 	*out = group;
 	return 0;
+
+free_buffers:
+	destroy_buffers(group);
+free_group:
+	free(group);
+	return rc;
 }
 
 void weft_poll_group_destroy(struct weft_poll_group *group)
 {
-	weft_pool_destroy(&group->chunks);
-	weft_bufs_destroy(&group->anon_out);
-	weft_bufs_destroy(&group->anon_in);
-	weft_bufs_destroy(&group->out);
-	weft_bufs_destroy(&group->in);
-	weft_req_slots_destroy(&group->slots[0]);
-	weft_req_slots_destroy(&group->slots[1]);
+	destroy_parts(group, WEFT_TRANSPORTS_MAX);
+	destroy_buffers(group);
+	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
+		weft_req_slots_destroy(&group->slots[i]);
 	free(group);
 }
 

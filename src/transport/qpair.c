@@ -17,16 +17,14 @@ static size_t table_bytes(const struct weft_qpair *qp)
 	return qp->slots_max * (sizeof(*qp->reqs) + sizeof(*qp->free_indices));
 }
 
-/* The slots of its transport. A slot's size is an odd number of cache lines: the parts that all
- * commands touch are spread over all sets of a cache. */
+/* A slot's size is an odd number of cache lines: the parts that all commands touch are spread over
+ * all sets of a cache. */
 static struct weft_req_slots *req_slots_of(const struct weft_qpair *qp)
 {
 	size_t bytes = weft_req_priv_at(qp->transport) + qp->ops->req_priv;
 	size_t size = ((bytes + 63) & ~(size_t)63) | 64;
-	struct weft_req_slots *slots = qp->group->slots;
+	struct weft_req_slots *slots = &qp->group->slots[weft_transport_index(qp->transport)];
 
-	if (slots->size && slots->size != size)
-		slots++;
 	assert(!slots->size || slots->size == size);
 	slots->size = size;
 	return slots;
@@ -154,4 +152,36 @@ void weft_qpair_abort_all(struct weft_qpair *qp)
 void weft_qpair_free(struct weft_qpair *qp)
 {
 	qp->transport->free(qp);
+}
+
+/* --- takeover --------------------------------------------------------------------------------- */
+
+int weft_qpair_export(struct weft_qpair *qp, struct weft_qpair_state *state)
+{
+	*state = (struct weft_qpair_state){
+		.trtype = qp->transport->trtype,
+		.sqid = qp->sqid,
+		.sqhd = qp->sqhd,
+		.sqsize = qp->sqsize,
+		.sq_flow = qp->sq_flow,
+	};
+	return qp->transport->export(qp, state);
+}
+
+int weft_qpair_import(struct weft_qpair **qp, struct weft_poll_group *group,
+		      struct weft_qpair_state *state, const struct weft_qpair_ops *ops, void *owner)
+{
+	const struct weft_transport *transport = weft_transport_find(state->trtype);
+	int rc;
+
+	assert(group->frozen && transport && transport->import);
+	rc = transport->import(qp, group, state, ops);
+	if (rc < 0)
+		return rc;
+	(*qp)->owner = owner;
+	if (state->sqsize) {
+		weft_qpair_start(*qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
+		(*qp)->sqhd = (uint16_t)state->sqhd;
+	}
+	return 0;
 }

@@ -30,6 +30,8 @@
 struct weft_qpair;
 struct weft_req;
 
+enum { WEFT_TRANSPORTS_MAX = 2 };
+
 /* --- poll groups: what a reactor's queue pairs share ------------------------------------------ */
 
 /* Sized by the deepest queue and the number of queues. Buffers for data on its way in wait for the
@@ -39,30 +41,28 @@ struct weft_poll_group {
 	struct weft_reactor *reactor;
 	struct weft_reactor *control; /* the target's control reactor */
 	void *user;
-	unsigned index;                     /* among the target's groups */
-	uint32_t depth_max;                 /* entries of its deepest queue */
-	struct weft_req_slots slots[2];     /* of each transport, in the order of their first use */
+	unsigned index;     /* among the target's groups */
+	uint32_t depth_max; /* entries of its deepest queue */
+	/* Each transport's, at its weft_transport_index(). */
+	struct weft_req_slots slots[WEFT_TRANSPORTS_MAX];
+	void *own[WEFT_TRANSPORTS_MAX];     /* what its connections share */
 	struct weft_bufs in, out;           /* for admitted hosts */
 	struct weft_bufs anon_in, anon_out; /* for all other peers: fewer */
 	struct weft_preconnect preconnect;
-	struct weft_pool chunks;        /* what sockets receive into: see tcp/chunks.c */
-	uint32_t spare_chunks;          /* in use, beside one for each connection */
-	struct weft_list quota_waiters; /* weft_rx_quota.link: below quota, take turns */
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
 	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
 	struct weft_list qpairs, iters;
-	struct rdma_poll_group *rdma; /* NULL: no RDMA connection */
-	bool frozen;                  /* see weft_poll_group_freeze() */
-	atomic_uint nqpairs;          /* also those on their way here: for choose_group() */
+	bool frozen;         /* see weft_poll_group_freeze() */
+	atomic_uint nqpairs; /* also those on their way here: for choose_group() */
 };
 
 /* What the commands of one tenant keep of a reactor's receive memory, which all its connections
  * share. */
 struct weft_rx_quota {
-	uint32_t spare_chunks;    /* chunks, over TCP */
-	uint32_t range_lists;     /* in receives, over RDMA */
+	uint32_t spare_chunks;    /* chunks, where bytes come as a stream */
+	uint32_t range_lists;     /* receives, where commands come as messages */
 	struct weft_list waiting; /* connections that wait for one more chunk */
-	struct weft_list link;    /* group->quota_waiters */
+	struct weft_list link;    /* tenants that wait for one more chunk, and may have it */
 };
 void weft_rx_quota_init(struct weft_rx_quota *rx_quota);
 
@@ -185,15 +185,15 @@ struct weft_qpair_ops {
 struct weft_listener;
 struct weft_listener_ops;
 
-/* The state of a frozen connection, exported for the successor. Commands that it has not executed
- * are in it as the capsules that they came in. */
+/* The state of a frozen queue pair, exported for the successor. Its transport adds what the
+ * connection is: a struct of the transport's own, and bytes. Commands that were not executed are in
+ * the bytes as they came. */
 struct weft_qpair_state {
-	int fd;
-	bool ready, hdgst, ddgst; /* set up, and with what */
-	uint32_t hpda, maxr2t;
+	uint8_t trtype;
 	uint32_t sqid, sqhd, sqsize; /* sqsize 0: before Connect */
 	bool sq_flow;
-	char *bytes; /* malloc'ed: received, and not run or not even parsed */
+	_Alignas(8) char own[32]; /* the transport's struct, see its folder */
+	char *bytes;              /* malloc'ed */
 	uint32_t nbytes;
 };
 
@@ -215,8 +215,16 @@ struct weft_transport {
 	void (*resume)(struct weft_listener *l);
 	int (*listener_fd)(const struct weft_listener *l);
 	/* The new listener is paused. Owns @fd, also when it fails. */
-	int (*import)(struct weft_listener **l, struct weft_reactor *control, int fd,
-		      const struct weft_listener_ops *ops, void *user, struct weft_err *err);
+	int (*listener_import)(struct weft_listener **l, struct weft_reactor *control, int fd,
+			       const struct weft_listener_ops *ops, void *user,
+			       struct weft_err *err);
+
+	/* On its reactor: what its connections in a poll group share, as group->own[] has it. NULL,
+	 * all four: the transport makes that when it needs it, and nobody waits for it. */
+	int (*group_create)(struct weft_poll_group *group, uint32_t qpairs_max);
+	void (*group_destroy)(struct weft_poll_group *group);
+	bool (*has_waiters)(const struct weft_poll_group *group);
+	void (*serve_waiters)(struct weft_poll_group *group); /* something came back */
 
 	size_t req_size; /* of the transport's request, which starts with a weft_req */
 	uint16_t (*check_sgl)(struct weft_req *req, uint32_t len);
@@ -235,12 +243,17 @@ struct weft_transport {
 	/* Closes it if it is lost and no event has come yet (optional: a socket reports it at
 	 * once). */
 	void (*check_lost)(struct weft_qpair *qp);
-	/* For weft_poll_group_freeze(). NULL, all four: its connections are closed instead. */
+	/* For weft_poll_group_freeze(). NULL, all five: its connections are closed instead. */
 	void (*freeze)(struct weft_qpair *qp);
 	/* What keeps it from being quiesced, in words; NULL: only requests that the user has. */
 	const char *(*busy_reason)(struct weft_qpair *qp);
-	int (*export)(struct weft_qpair *qp,
-		      struct weft_qpair_state *state); /* quiesced, on the control reactor */
+	/* Quiesced, on the control reactor: fills in its part of @state. Descriptors in it stay the
+	 * connection's. */
+	int (*export)(struct weft_qpair *qp, struct weft_qpair_state *state);
+	/* Into a frozen poll group. Owns descriptors and bytes of @state, also when it fails; then
+	 * the connection is no longer counted in group->nqpairs. */
+	int (*import)(struct weft_qpair **qp, struct weft_poll_group *group,
+		      struct weft_qpair_state *state, const struct weft_qpair_ops *ops);
 	void (*thaw)(struct weft_qpair *qp);
 	void (*close_when_sent)(struct weft_qpair *qp);
 	void (*close)(struct weft_qpair *qp);
@@ -331,6 +344,12 @@ bool weft_qpair_is_lost(struct weft_qpair *qp);
 void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why);
 void weft_qpair_free(struct weft_qpair *qp);
 
+/* For a takeover: see the transport's export() and import(). @owner is the new queue pair's. */
+int weft_qpair_export(struct weft_qpair *qp, struct weft_qpair_state *state);
+int weft_qpair_import(struct weft_qpair **qp, struct weft_poll_group *group,
+		      struct weft_qpair_state *state, const struct weft_qpair_ops *ops,
+		      void *owner);
+
 /* The request at @index, below qp->high_water; NULL: there is none now. */
 struct weft_req *weft_qpair_req(struct weft_qpair *qp, uint32_t index);
 
@@ -367,16 +386,10 @@ struct weft_listener {
 
 /* --- transports ------------------------------------------------------------------------------- */
 
-extern const struct weft_transport weft_tcp, weft_rdma;
-
 /* NULL: it is not built in. */
 const struct weft_transport *weft_transport_find(uint8_t trtype);
-
-/* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
-int weft_tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops);
-/* The same for a connection of a takeover: @owner is its qpair's. Owns fd and bytes of @state, also
- * when it fails. The poll group is frozen. */
-int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
-		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp);
+/* The one at @index among those that are built in; NULL: there are no more. */
+const struct weft_transport *weft_transport_at(unsigned index);
+unsigned weft_transport_index(const struct weft_transport *transport);
 
 #endif

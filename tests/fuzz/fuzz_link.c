@@ -12,6 +12,7 @@
 #include "outgoing.h"
 #include "peer.h"
 #include "program.h"
+#include "transport/tcp/link.h"
 #include "wire.h"
 
 enum { SETTLE = 4, SLOTS_MAX = 8 };

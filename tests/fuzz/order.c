@@ -167,8 +167,7 @@ bool order_place(struct weft_link *link, const struct order_form *form)
 	make_memory(o, form->shape, o->skip + o->len + form->tail);
 	declare(o, form->known);
 	visit(o, 0, UINT32_MAX, order_direction(o) == NVME_DIR_TO_CTRL ? o->len : 0, false);
-	slot->iov = o->iov;
-	slot->iov_skip = o->skip;
+	slot->data = (struct weft_iov_iter){ o->iov, o->skip };
 	slot->data_len = o->len;
 	slot->user = o;
 	weft_link_submit(link, slot);

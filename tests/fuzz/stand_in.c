@@ -10,6 +10,7 @@
 #include "host/discovery/follower.h"
 #include "input.h"
 #include "must.h"
+#include "transport/tcp/link.h"
 
 void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms);
 void __wrap_host_path_up(struct host_path *path);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "must.h"
+#include "transport/tcp/state.h"
 
 enum { FDS = 256, NOBODY = 0 }; /* descriptor 0 is nobody's connection */
 
@@ -34,15 +35,15 @@ static bool pour(int from, int to)
 	return !n;
 }
 
-static void move(struct weft_qpair_state *qp)
+static void move(int *fd)
 {
 	const int room = 1 << 20; /* for what the old pair held, which it may hold in fewer bytes */
-	int host = hosts[qp->fd], ends[2];
+	int host = hosts[*fd], ends[2];
 
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends));
 	for (int i = 0; i < 2; i++)
 		must(!setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)));
-	if (pour(qp->fd, ends[0]))
+	if (pour(*fd, ends[0]))
 		shutdown(ends[0], SHUT_WR);
 	if (host != NOBODY) {
 		pour(host, ends[1]);
@@ -51,7 +52,7 @@ static void move(struct weft_qpair_state *qp)
 		takeover_connected(host, ends[1]);
 	}
 	close(ends[0]);
-	qp->fd = ends[1];
+	*fd = ends[1];
 }
 
 void takeover_move(struct weft_target_state *state)
@@ -59,5 +60,5 @@ void takeover_move(struct weft_target_state *state)
 	struct weft_queue_state *queues = state->queues.at;
 
 	for (unsigned i = 0; i < state->queues.count; i++)
-		move(&queues[i].qpair);
+		move(&tcp_conn_state(&queues[i].qpair)->fd);
 }

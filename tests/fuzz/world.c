@@ -255,7 +255,7 @@ int world_connect(unsigned group)
 		return -1;
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
 	atomic_fetch_add(&target->poll_groups[group]->nqpairs, 1);
-	must(!weft_tcp_accept(target->poll_groups[group], fds[1], &tgt_qpair_ops));
+	must(!tcp_accept(target->poll_groups[group], fds[1], &tgt_qpair_ops));
 	takeover_connected(fds[0], fds[1]);
 	return fds[0];
 }
@@ -681,17 +681,18 @@ static struct weft_poll_group *chunks_at(unsigned index)
 /* A connection has its own chunk in any case. */
 static void starve_chunks(struct weft_poll_group *group, unsigned index, unsigned leave)
 {
-	uint32_t left = TCP_SPARE_CHUNKS - group->spare_chunks, n = left > leave ? left - leave : 0;
+	uint32_t *spare = &tcp_poll_group_of(group)->spare_chunks;
+	uint32_t left = TCP_SPARE_CHUNKS - *spare, n = left > leave ? left - leave : 0;
 
-	group->spare_chunks += n;
+	*spare += n;
 	hidden[index] += n;
 }
 
 static void feed_chunks(struct weft_poll_group *group, unsigned index)
 {
 	hidden[index]--;
-	group->spare_chunks--;
-	if (!weft_list_empty(&group->quota_waiters))
+	tcp_poll_group_of(group)->spare_chunks--;
+	if (tcp_has_chunk_waiters(group))
 		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
@@ -793,7 +794,7 @@ static void check_group(const struct weft_poll_group *group)
 	must(weft_list_empty(&group->qpairs) && !group->frozen);
 	must(weft_list_empty(&unknown->qpairs) && !atomic_load(&unknown->now) &&
 	     !weft_addr_counts_most(&unknown->counts));
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
 		must(!group->slots[i].reserved);
 }
 

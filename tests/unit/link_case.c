@@ -189,7 +189,7 @@ uint16_t submit(enum kind kind)
 
 	assert_non_null(slot);
 	slot->cmd.common.opcode = kinds[kind].opcode;
-	slot->iov = parts;
+	slot->data.iov = parts;
 	slot->data_len = kinds[kind].len;
 	weft_link_submit(link_, slot);
 	return le16_to_cpu(slot->cmd.common.cid);

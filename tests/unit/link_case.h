@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "proto/tcp.h"
-#include "transport/link.h"
+#include "transport/tcp/link.h"
 
 #include "running.h"
 

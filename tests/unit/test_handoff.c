@@ -19,6 +19,7 @@
 #include "daemon/takeover/frame_schema.h"
 #include "daemon/internal.h"
 #include "running.h"
+#include "transport/tcp/state.h"
 
 #define LIMIT_MS 2000
 
@@ -159,20 +160,19 @@ static struct weft_takeover_state sample_state(int fd)
 	struct weft_ctrl_state ctrls[] = { sample_ctrl() };
 	struct weft_queue_state queues[] = {
 		{ .ctrl = 1,
-		  .qpair = { .fd = fd,
-			     .ready = true,
-			     .hdgst = true,
-			     .hpda = 31,
-			     .maxr2t = 4,
-			     .sqhd = 5,
+		  .qpair = { .sqhd = 5,
 			     .sqsize = 32,
 			     .sq_flow = true,
 			     .bytes = strdup("abc"),
 			     .nbytes = 3 },
 		  .totals = { 1, 2, 3, 4 } },
-		{ .qpair = { .fd = fd, .bytes = strdup("") } },
-		{ .ctrl = 1,
-		  .qpair = { .fd = fd, .sqid = 9, .bytes = strdup("defg"), .nbytes = 4 } },
+		{ .qpair = { .bytes = strdup("") } },
+		{ .ctrl = 1, .qpair = { .sqid = 9, .bytes = strdup("defg"), .nbytes = 4 } },
+	};
+	const struct tcp_conn_state conns[] = {
+		{ .fd = fd, .ready = true, .hdgst = true, .hpda = 31, .maxr2t = 4 },
+		{ .fd = fd },
+		{ .fd = fd },
 	};
 	struct weft_subsys_state subsystems[] = {
 		{ .nqn = "nqn.a", .cntlid = 7, .totals = { 9, .media_errors = 3 }, .ana_count = 5 },
@@ -183,6 +183,8 @@ static struct weft_takeover_state sample_state(int fd)
 					     .still_ns = 123456789012346,
 					     .control = fd };
 
+	for (size_t i = 0; i < COUNT(queues); i++)
+		*tcp_conn_state(&queues[i].qpair) = conns[i];
 	state.target.genctr = 99;
 	subsystems[0].ana_rules = ITEMS(
 		(struct weft_ana_rule[]){ { 1024, WEFT_ANA_INACCESSIBLE, 3, "nqn.h" } });
@@ -275,7 +277,7 @@ static void close_state(struct weft_takeover_state *state)
 	for (unsigned i = 0; i < state->target.listeners.count; i++)
 		close(listeners[i].fd);
 	for (unsigned i = 0; i < state->target.queues.count; i++)
-		close(queues[i].qpair.fd);
+		close(tcp_conn_state(&queues[i].qpair)->fd);
 	weft_target_state_free(&state->target);
 }
 
@@ -301,7 +303,7 @@ static void state_there_and_back(void **unused)
 	queues = got.target.queues.at;
 	assert_memory_equal(queues[0].qpair.bytes, "abc", 3);
 	assert_memory_equal(queues[2].qpair.bytes, "defg", 4);
-	assert_same_file(fd, queues[2].qpair.fd);
+	assert_same_file(fd, tcp_conn_state(&queues[2].qpair)->fd);
 	weft_frame_free_borrowed(&sent);
 	weft_frame_free_borrowed(&again);
 	weft_target_state_free(&state.target);

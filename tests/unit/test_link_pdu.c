@@ -319,7 +319,7 @@ static void answered_while_data_leaves(void **state)
 	await(&readies);
 	slot = weft_link_get_slot(link_);
 	slot->cmd.common.opcode = nvme_cmd_write;
-	slot->iov = &iov;
+	slot->data.iov = &iov;
 	slot->data_len = LARGE;
 	weft_link_submit(link_, slot);
 	cid = le16_to_cpu(slot->cmd.common.cid);

@@ -15,7 +15,7 @@
 #include "base/region.h"
 #include "fabric_end.h"
 #include "proto/rdma.h"
-#include "transport/link.h"
+#include "transport/rdma/link.h"
 #include "running.h"
 
 #define IP "127.0.0.1"
@@ -244,8 +244,7 @@ static struct weft_link_slot *submit(uint8_t opcode, const struct iovec *iov, si
 
 	assert_non_null(slot);
 	slot->cmd.common.opcode = opcode;
-	slot->iov = iov;
-	slot->iov_skip = skip;
+	slot->data = (struct weft_iov_iter){ iov, skip };
 	slot->data_len = len;
 	weft_link_submit(link_, slot);
 	return slot;

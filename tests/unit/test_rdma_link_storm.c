@@ -11,7 +11,7 @@
 #include "fabric_end.h"
 #include "proto/rdma.h"
 #include "storm.h"
-#include "transport/link.h"
+#include "transport/rdma/link.h"
 #include "running.h"
 
 #define IP "127.0.0.1"
@@ -121,7 +121,7 @@ static void submit(void)
 	}
 	slot->cmd.common.opcode = (uint8_t[]){ nvme_cmd_read, nvme_cmd_write,
 					       nvme_cmd_flush }[dice(3)];
-	slot->iov = iov;
+	slot->data.iov = iov;
 	slot->data_len = slot->cmd.common.opcode == nvme_cmd_flush ? 0 : len;
 	out++;
 	weft_link_submit(link_, slot);

@@ -31,7 +31,9 @@ static struct weft_poll_group *group(void)
 
 static unsigned chunks_in_use(void)
 {
-	return group()->chunks.count - group()->chunks.nfree;
+	const struct weft_pool *chunks = &tcp_poll_group_of(group())->chunks;
+
+	return chunks->count - chunks->nfree;
 }
 
 static unsigned connections(void)
@@ -248,7 +250,7 @@ static void floods_begin(void)
 		floods[i] = flood_open(source = next_source(source));
 	for (unsigned i = 0; i < 2; i++)
 		pour_all(floods[i]);
-	assert_int_equal(group()->spare_chunks, TCP_SPARE_CHUNKS);
+	assert_int_equal(tcp_poll_group_of(group())->spare_chunks, TCP_SPARE_CHUNKS);
 }
 
 static void floods_end(void)
@@ -264,7 +266,7 @@ static void until_alone(void)
 		turn(1);
 	}
 	assert_int_equal(chunks_in_use(), 0);
-	assert_int_equal(group()->spare_chunks, 0);
+	assert_int_equal(tcp_poll_group_of(group())->spare_chunks, 0);
 }
 
 /* --- another host ----------------------------------------------------------------------------- */
@@ -357,7 +359,7 @@ static void a_share_has_a_limit(void **state)
 
 	pour_all(from);
 	assert_in_range(chunks_in_use(), connections(), connections() + TCP_SPARE_CHUNKS / 4 * 3);
-	assert_int_equal(group()->spare_chunks, TCP_SPARE_CHUNKS / 4 * 3);
+	assert_int_equal(tcp_poll_group_of(group())->spare_chunks, TCP_SPARE_CHUNKS / 4 * 3);
 	flood_close(from);
 	until_alone();
 }
@@ -371,7 +373,7 @@ static void others_receive_on(void **state)
 	close_other();
 	open_other();
 	others_write();
-	assert_int_equal(group()->spare_chunks, TCP_SPARE_CHUNKS);
+	assert_int_equal(tcp_poll_group_of(group())->spare_chunks, TCP_SPARE_CHUNKS);
 	floods_end();
 	others_write();
 	close_other();

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "daemon/takeover/frame_schema.h"
+#include "transport/tcp/state.h"
 
 static int decode_frame(struct weft_frame *frame, const struct weft_schema *map, void *out,
 			uint32_t *number, struct weft_err *err)
@@ -109,10 +110,12 @@ static int decode_store(struct cursor *cursor, struct weft_store_state *store, s
 	return store->has_fd ? next_fd(cursor, &store->fd, err) : 0;
 }
 
+/* These formats know one transport that is handed over, and do not name it. */
 static int decode_queue(struct cursor *cursor, struct weft_qpair_state *qpair, struct weft_err *err)
 {
+	qpair->trtype = NVMF_TRTYPE_TCP;
 	qpair->bytes = next_bytes(cursor, qpair->nbytes, err);
-	return qpair->bytes ? next_fd(cursor, &qpair->fd, err) : -EPROTO;
+	return qpair->bytes ? next_fd(cursor, &tcp_conn_state(qpair)->fd, err) : -EPROTO;
 }
 
 static int decode_state_payload(struct cursor *cursor, struct weft_takeover_state *state,

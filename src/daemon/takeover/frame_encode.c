@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "daemon/takeover/frames.h"
 #include "daemon/takeover/frame_schema.h"
+#include "transport/tcp/state.h"
 
 /* --- the document ----------------------------------------------------------------------------- */
 
@@ -155,7 +156,7 @@ static void add_target(struct weft_frame *frame, const struct weft_target_state 
 {
 	const struct weft_subsys_state *subsystems = target->subsystems.at;
 	const struct weft_listener_state *listeners = target->listeners.at;
-	const struct weft_queue_state *queues = target->queues.at;
+	struct weft_queue_state *queues = target->queues.at;
 
 	for (unsigned i = 0; i < target->subsystems.count; i++) {
 		const struct weft_store_state *store = &subsystems[i].store;
@@ -168,7 +169,7 @@ static void add_target(struct weft_frame *frame, const struct weft_target_state 
 		add_fd(frame, listeners[i].fd);
 	for (unsigned i = 0; i < target->queues.count; i++) {
 		add_bytes(frame, queues[i].qpair.bytes, queues[i].qpair.nbytes);
-		add_fd(frame, queues[i].qpair.fd);
+		add_fd(frame, tcp_conn_state(&queues[i].qpair)->fd);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/takeover/frames.h"
+#include "transport/tcp/state.h"
 
 /* --- values ----------------------------------------------------------------------------------- */
 
@@ -248,13 +249,18 @@ static const struct weft_schema ctrl_map = { (const struct weft_schema_field[]){
 } };
 static const struct weft_schema_field ctrl = { .decode = weft_decode_map, .map = &ctrl_map };
 
+static const struct weft_schema tcp_conn_map = { (const struct weft_schema_field[]){
+	FLAG("ready", tcp_conn_state, ready),
+	FLAG("hdgst", tcp_conn_state, hdgst),
+	FLAG("ddgst", tcp_conn_state, ddgst),
+	U32("hpda", tcp_conn_state, hpda),
+	U32("maxr2t", tcp_conn_state, maxr2t),
+	{},
+} };
+
 static const struct weft_schema queue_map = { (const struct weft_schema_field[]){
 	U32("controller", weft_queue_state, ctrl),
-	FLAG("ready", weft_queue_state, qpair.ready),
-	FLAG("hdgst", weft_queue_state, qpair.hdgst),
-	FLAG("ddgst", weft_queue_state, qpair.ddgst),
-	U32("hpda", weft_queue_state, qpair.hpda),
-	U32("maxr2t", weft_queue_state, qpair.maxr2t),
+	{ .map = &tcp_conn_map, .offset = offsetof(struct weft_queue_state, qpair.own) },
 	U32("sqid", weft_queue_state, qpair.sqid),
 	U32("sqhd", weft_queue_state, qpair.sqhd),
 	U32("sqsize", weft_queue_state, qpair.sqsize),

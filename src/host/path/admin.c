@@ -54,7 +54,7 @@ void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t tim
 	cid = le16_to_cpu(slot->cmd.common.cid);
 	slot->cmd = a->cmd;
 	slot->cmd.common.cid = cpu_to_le16(cid);
-	slot->iov = &a->iov;
+	slot->data.iov = &a->iov;
 	slot->data_len = (uint32_t)a->iov.iov_len;
 	slot->user = a;
 	a->deadline_ns = timeout_ms ? weft_reactor_now_ns(path->reactor) +

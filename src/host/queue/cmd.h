@@ -22,13 +22,12 @@
 
 /* What weft_cmd.priv holds while the command is ours. */
 struct cmd_priv {
-	struct weft_list link;   /* queue->waiting, ->requeue or ->delayed, or pq->fenced */
-	uint64_t whole;          /* to be issued: bytes; 1: it cannot be split */
-	uint64_t issued;         /* so far, in pieces */
-	const struct iovec *iov; /* where the next piece's data begins */
-	size_t skip;
-	uint32_t ninflight;  /* pieces in flight */
-	unsigned generation; /* of the association that it was lost with, for the fence */
+	struct weft_list link;     /* queue->waiting, ->requeue or ->delayed, or pq->fenced */
+	uint64_t whole;            /* to be issued: bytes; 1: it cannot be split */
+	uint64_t issued;           /* so far, in pieces */
+	struct weft_iov_iter data; /* where the next piece's data begins */
+	uint32_t ninflight;        /* pieces in flight */
+	unsigned generation;       /* of the association that it was lost with, for the fence */
 	uint16_t tries;
 	uint8_t pq; /* index of the path queue that its pieces are or were on */
 	/* Paths, a bit each: */

@@ -21,7 +21,7 @@ static void fill_range(struct weft_link_slot *slot, const struct weft_cmd *cmd, 
 static void use_scratch(struct weft_link_slot *slot, uint32_t len)
 {
 	slot->scratch_iov = (struct iovec){ slot->scratch, len };
-	slot->iov = &slot->scratch_iov;
+	slot->data.iov = &slot->scratch_iov;
 	slot->data_len = len;
 }
 
@@ -59,15 +59,14 @@ static void fill_copy(struct weft_link_slot *slot, const struct weft_cmd *cmd, u
  * stay. */
 static void clear_data(const struct weft_cmd *cmd)
 {
-	uint64_t left = cmd->length;
+	struct weft_iov_iter iter = { cmd->iov, 0 };
+	struct iovec part;
 
 	if (!host_memory_is_plain(cmd->iov, cmd->iovcnt))
 		return;
-	for (const struct iovec *iov = cmd->iov; left; iov++) {
-		size_t n = iov->iov_len < left ? iov->iov_len : left;
-
-		memset(iov->iov_base, 0, n);
-		left -= n;
+	for (uint64_t left = cmd->length; left; left -= part.iov_len) {
+		part = weft_iov_iter_next(&iter, left);
+		memset(part.iov_base, 0, part.iov_len);
 	}
 }
 
@@ -79,7 +78,7 @@ static void fill_raw(struct weft_link_slot *slot, struct weft_cmd *cmd)
 	if (nvme_cmd_direction(&slot->cmd) == NVME_DIR_TO_HOST)
 		clear_data(cmd);
 	slot->cmd.common.cid = cpu_to_le16(cid);
-	slot->iov = cmd->iov;
+	slot->data.iov = cmd->iov;
 	slot->data_len = (uint32_t)cmd->length;
 }
 
@@ -87,11 +86,9 @@ static void take_data(struct weft_link_slot *slot, struct weft_cmd *cmd, uint64_
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	slot->iov = p->iov;
-	slot->iov_skip = p->skip;
+	slot->data = p->data;
 	slot->data_len = (uint32_t)len;
-	for (p->skip += len; p->skip && p->skip >= p->iov->iov_len; p->iov++)
-		p->skip -= p->iov->iov_len;
+	weft_iov_iter_advance(&p->data, len);
 }
 
 void cmd_fill_piece(struct weft_cmd *cmd, const struct host_traits *traits,

@@ -194,7 +194,7 @@ static void pq_on_link_ready(struct weft_link *link)
 	host_connect_data(&pq->path->config, pq->snap.traits.cntlid, &pq->connect_data);
 	pq->connect_iov = (struct iovec){ &pq->connect_data, sizeof(pq->connect_data) };
 	host_fill_connect(&slot->cmd, pq->queue->qid, link->options.depth, 0);
-	slot->iov = &pq->connect_iov;
+	slot->data.iov = &pq->connect_iov;
 	slot->data_len = sizeof(pq->connect_data);
 	slot->user = NULL;
 	weft_link_submit(link, slot);

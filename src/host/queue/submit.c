@@ -10,8 +10,7 @@ void cmd_restart(struct weft_cmd *cmd)
 	struct cmd_priv *p = cmd_priv(cmd);
 
 	p->issued = 0;
-	p->iov = cmd->iov;
-	p->skip = 0;
+	p->data = (struct weft_iov_iter){ cmd->iov, 0 };
 	p->flush_asked = 0;
 	p->done_paths = 0;
 	p->lost = p->retry = p->retry_now = p->speculative = false;

@@ -199,7 +199,7 @@ static int export_queue(struct weft_target_state *state, struct weft_qpair *qp)
 		to->ctrl = ctrl_number(state, queue->ctrl);
 		to->totals = sum_totals(&queue->stats, 1);
 	}
-	return qp->transport->export(qp, &to->qpair);
+	return weft_qpair_export(qp, &to->qpair);
 }
 
 static int export_queues(struct weft_target_state *state, struct weft_target *t)

@@ -239,8 +239,8 @@ static void adopt_on_reactor(struct weft_msg *msg)
 {
 	struct adoption *adoption = container_of(msg, struct adoption, msg);
 
-	adoption->rc = weft_tcp_import(adoption->group, adoption->state, &tgt_qpair_ops,
-				       adoption->queue, &adoption->qp);
+	adoption->rc = weft_qpair_import(&adoption->qp, adoption->group, adoption->state,
+					 &tgt_qpair_ops, adoption->queue);
 	adoption->msg.fn = adopt_done_on_control;
 	weft_reactor_post(adoption->group->control, &adoption->msg);
 }
@@ -266,7 +266,7 @@ static bool queue_state_is_valid(const struct import *in, const struct weft_queu
 	if (!from->ctrl)
 		return !qp->sqsize;
 	ctrl = in->ctrls[from->ctrl - 1];
-	return qp->sqsize >= 2 && qp->sqsize <= in->target->depth_max &&
+	return qp->sqsize >= 2 && qp->sqsize <= in->target->depth_max && qp->sqhd <= UINT16_MAX &&
 	       qp->sqid <= ctrl->io_queues && !qid_is_imported(ctrl, qp->sqid);
 }
 

@@ -92,6 +92,8 @@ static inline struct rdma_link_slot *rdma_link_slot_of(struct weft_link_slot *sl
 	return container_of(slot, struct rdma_link_slot, slot);
 }
 
+extern const struct weft_link_transport weft_rdma_link;
+
 /* link_setup.c */
 /* If it fails at once, closed() follows as well. */
 void rdma_link_resolve_addr(struct rdma_link *rl);

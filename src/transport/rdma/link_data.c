@@ -46,35 +46,16 @@ static int add_pieces(struct rdma_link *rl, struct piece *pieces, int n, int max
 	return n;
 }
 
-/* The next contiguous part of the slot's data. */
-static size_t next_iovec_part(const struct iovec **iov, size_t *skip, size_t left, char **at)
-{
-	size_t len;
-
-	while (*skip >= (*iov)->iov_len) {
-		*skip -= (*iov)->iov_len;
-		(*iov)++;
-	}
-	*at = (char *)(*iov)->iov_base + *skip;
-	len = (*iov)->iov_len - *skip;
-	if (len > left)
-		len = left;
-	*skip += len;
-	return len;
-}
-
 static int find_pieces(struct rdma_link *rl, const struct weft_link_slot *slot,
 		       struct piece *pieces, int max)
 {
-	const struct iovec *iov = slot->iov;
-	size_t skip = slot->iov_skip, left = slot->data_len, len;
+	struct weft_iov_iter iter = slot->data;
+	struct iovec part;
 	int n = 0;
-	char *at;
 
-	while (left && n >= 0) {
-		len = next_iovec_part(&iov, &skip, left, &at);
-		n = add_pieces(rl, pieces, n, max, at, len);
-		left -= len;
+	for (size_t left = slot->data_len; left && n >= 0; left -= part.iov_len) {
+		part = weft_iov_iter_next(&iter, left);
+		n = add_pieces(rl, pieces, n, max, part.iov_base, part.iov_len);
 	}
 	return n;
 }
@@ -82,16 +63,16 @@ static int find_pieces(struct rdma_link *rl, const struct weft_link_slot *slot,
 static void copy_bounce(struct rdma_link *rl, struct rdma_link_slot *rs, bool out)
 {
 	const struct weft_link_slot *slot = &rs->slot;
-	const struct iovec *iov = slot->iov;
-	size_t skip = slot->iov_skip, left = slot->data_len, len;
-	char *buf = rs->bounce, *at;
+	struct weft_iov_iter iter = slot->data;
+	char *buf = rs->bounce;
+	struct iovec part;
 
-	for (; left; left -= len, buf += len) {
-		len = next_iovec_part(&iov, &skip, left, &at);
+	for (size_t left = slot->data_len; left; left -= part.iov_len, buf += part.iov_len) {
+		part = weft_iov_iter_next(&iter, left);
 		if (out)
-			memcpy(buf, at, len);
+			memcpy(buf, part.iov_base, part.iov_len);
 		else
-			memcpy(at, buf, len);
+			memcpy(part.iov_base, buf, part.iov_len);
 	}
 	rl->link.stats.copied_bytes += slot->data_len;
 }
@@ -196,16 +177,15 @@ static void bounce_buffer_available(struct weft_pool_waiter *waiter, void *at)
 /* The CPU cannot copy a device's memory. */
 static bool meets_dmabuf(struct rdma_link *rl, const struct weft_link_slot *slot)
 {
-	const struct iovec *iov = slot->iov;
-	size_t skip = slot->iov_skip, left = slot->data_len, len;
+	struct weft_iov_iter iter = slot->data;
 	bool meets = false;
-	char *at;
+	struct iovec part;
 
 	if (!weft_region_any_dmabuf())
 		return false;
-	for (; left && !meets; left -= len) {
-		len = next_iovec_part(&iov, &skip, left, &at);
-		meets = weft_region_meets_dmabuf(&rl->mrs.view, at, len);
+	for (size_t left = slot->data_len; left && !meets; left -= part.iov_len) {
+		part = weft_iov_iter_next(&iter, left);
+		meets = weft_region_meets_dmabuf(&rl->mrs.view, part.iov_base, part.iov_len);
 	}
 	return meets;
 }

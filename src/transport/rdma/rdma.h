@@ -190,6 +190,8 @@ struct rdma_conn_request {
 	uint8_t initiator_depth;
 };
 
+extern const struct weft_transport weft_rdma;
+
 /* listen.c */
 int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 		       const struct sockaddr_storage *addr, const struct weft_listener_ops *ops,

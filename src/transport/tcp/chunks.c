@@ -11,22 +11,56 @@
  *
  * Which chunk is the connection's own is not recorded: it is the last one left.
  *
- * Invariant: the chunks in use are one for each connection that has any, and group->spare_chunks. A
- * quota is on group->quota_waiters while one of its connections waits and it may have one more. */
+ * Invariant: the chunks in use are one for each connection that has any, and @spare_chunks. A quota
+ * is on @quota_waiters while one of its connections waits and it may have one more. */
 #include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "transport/tcp/tcp.h"
 
 enum { TENANT_SPARES_MAX = TCP_SPARE_CHUNKS / 4 * 3 };
 
+/* --- the chunks of a reactor ------------------------------------------------------------------ */
+
+struct tcp_poll_group *tcp_poll_group_of(const struct weft_poll_group *group)
+{
+	return group->own[weft_transport_index(&weft_tcp)];
+}
+
+int tcp_poll_group_create(struct weft_poll_group *group, uint32_t qpairs_max)
+{
+	struct tcp_poll_group *poll_group = calloc(1, sizeof(*poll_group));
+	int rc = -ENOMEM;
+
+	if (poll_group)
+		rc = weft_pool_init(&poll_group->chunks, TCP_CHUNK_BYTES,
+				    qpairs_max + TCP_SPARE_CHUNKS, NULL, NULL);
+	if (rc < 0) {
+		free(poll_group);
+		return rc;
+	}
+	weft_list_init(&poll_group->quota_waiters);
+	group->own[weft_transport_index(&weft_tcp)] = poll_group;
+	return 0;
+}
+
+void tcp_poll_group_destroy(struct weft_poll_group *group)
+{
+	struct tcp_poll_group *poll_group = tcp_poll_group_of(group);
+
+	weft_pool_destroy(&poll_group->chunks);
+	free(poll_group);
+}
+
 /* --- taking ----------------------------------------------------------------------------------- */
 
 static void switch_to_new_chunk(struct tcp_conn *conn)
 {
-	struct tcp_chunk *old = conn->chunk, *fresh = weft_pool_take(&conn->qp.group->chunks);
+	struct tcp_chunk *old = conn->chunk, *fresh = weft_pool_take(&conn->poll_group->chunks);
 
-	assert(fresh); /* tcp_chunks_for() */
+	assert(fresh); /* one for every connection, and the spare ones */
 	conn->nchunks++;
 	fresh->refs = 1;
 	fresh->head = fresh->tail = 0;
@@ -40,7 +74,7 @@ static void switch_to_new_chunk(struct tcp_conn *conn)
 
 static void switch_to_spare_chunk(struct tcp_conn *conn)
 {
-	conn->qp.group->spare_chunks++;
+	conn->poll_group->spare_chunks++;
 	conn->qp.rx_quota->spare_chunks++;
 	switch_to_new_chunk(conn);
 }
@@ -55,8 +89,8 @@ bool tcp_chunk_take(struct tcp_conn *conn)
 	}
 	if (!rx_quota || !weft_list_empty(&rx_quota->waiting) ||
 	    rx_quota->spare_chunks >= TENANT_SPARES_MAX ||
-	    conn->qp.group->spare_chunks >= TCP_SPARE_CHUNKS ||
-	    !weft_list_empty(&conn->qp.group->quota_waiters))
+	    conn->poll_group->spare_chunks >= TCP_SPARE_CHUNKS ||
+	    !weft_list_empty(&conn->poll_group->quota_waiters))
 		return false;
 	switch_to_spare_chunk(conn);
 	return true;
@@ -64,7 +98,7 @@ bool tcp_chunk_take(struct tcp_conn *conn)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static void update_quota_waiters(struct weft_poll_group *group, struct weft_rx_quota *rx_quota)
+static void update_quota_waiters(struct tcp_poll_group *poll_group, struct weft_rx_quota *rx_quota)
 {
 	bool wants = !weft_list_empty(&rx_quota->waiting) &&
 		     rx_quota->spare_chunks < TENANT_SPARES_MAX;
@@ -72,21 +106,20 @@ static void update_quota_waiters(struct weft_poll_group *group, struct weft_rx_q
 	if (!wants)
 		weft_list_remove(&rx_quota->link);
 	else if (weft_list_empty(&rx_quota->link))
-		weft_list_push(&group->quota_waiters, &rx_quota->link);
+		weft_list_push(&poll_group->quota_waiters, &rx_quota->link);
 }
 
 /* A peer that is not admitted gets no spare chunk: it waits until its own commands have ended. */
 void tcp_chunk_wait(struct tcp_conn *conn)
 {
-	struct weft_poll_group *group = conn->qp.group;
 	struct weft_rx_quota *rx_quota = conn->qp.rx_quota;
 
 	conn->rx_waits_chunk = true;
 	if (!rx_quota)
 		return;
 	weft_list_push(&rx_quota->waiting, &conn->chunk_wait);
-	update_quota_waiters(group, rx_quota);
-	weft_poll_group_start_reclaim(group);
+	update_quota_waiters(conn->poll_group, rx_quota);
+	weft_poll_group_start_reclaim(conn->qp.group);
 }
 
 void tcp_chunk_cancel_wait(struct tcp_conn *conn)
@@ -96,15 +129,21 @@ void tcp_chunk_cancel_wait(struct tcp_conn *conn)
 	conn->rx_waits_chunk = false;
 	weft_list_remove(&conn->chunk_wait);
 	if (conn->qp.rx_quota)
-		update_quota_waiters(conn->qp.group, conn->qp.rx_quota);
+		update_quota_waiters(conn->poll_group, conn->qp.rx_quota);
 }
 
-void tcp_chunks_serve_waiters(struct weft_poll_group *group)
+bool tcp_has_chunk_waiters(const struct weft_poll_group *group)
 {
+	return !weft_list_empty(&tcp_poll_group_of(group)->quota_waiters);
+}
+
+void tcp_serve_chunk_waiters(struct weft_poll_group *group)
+{
+	struct tcp_poll_group *poll_group = tcp_poll_group_of(group);
 	struct weft_list *link;
 
-	while (group->spare_chunks < TCP_SPARE_CHUNKS &&
-	       (link = weft_list_pop(&group->quota_waiters))) {
+	while (poll_group->spare_chunks < TCP_SPARE_CHUNKS &&
+	       (link = weft_list_pop(&poll_group->quota_waiters))) {
 		struct weft_rx_quota *rx_quota = container_of(link, struct weft_rx_quota, link);
 		struct tcp_conn *conn = container_of(rx_quota->waiting.next, struct tcp_conn,
 						     chunk_wait);
@@ -150,13 +189,13 @@ static void free_chunk(struct tcp_conn *conn, struct tcp_chunk *chunk)
 {
 	struct weft_poll_group *group = conn->qp.group;
 
-	weft_pool_give(&group->chunks, chunk);
+	weft_pool_give(&conn->poll_group->chunks, chunk);
 	if (!--conn->nchunks) /* its own */
 		return;
-	group->spare_chunks--;
+	conn->poll_group->spare_chunks--;
 	conn->qp.rx_quota->spare_chunks--;
-	update_quota_waiters(group, conn->qp.rx_quota);
-	if (!weft_list_empty(&group->quota_waiters))
+	update_quota_waiters(conn->poll_group, conn->qp.rx_quota);
+	if (!weft_list_empty(&conn->poll_group->quota_waiters))
 		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 

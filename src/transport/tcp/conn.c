@@ -250,6 +250,7 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 		free(conn);
 		return rc;
 	}
+	conn->poll_group = tcp_poll_group_of(group);
 	weft_task_init(&conn->finish_close, finish_close);
 	tcp_tx_init(conn);
 	tcp_rx_init(conn);
@@ -263,7 +264,7 @@ void tcp_setup_timer_start(struct tcp_conn *conn)
 	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SETUP_MS);
 }
 
-int weft_tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops)
+int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops)
 {
 	struct tcp_conn *conn;
 	int rc = tcp_conn_new(&conn, group, fd, ops);
@@ -288,7 +289,11 @@ const struct weft_transport weft_tcp = {
 	.pause = tcp_listener_pause,
 	.resume = tcp_listener_resume,
 	.listener_fd = tcp_listener_fd,
-	.import = tcp_listener_import,
+	.listener_import = tcp_listener_import,
+	.group_create = tcp_poll_group_create,
+	.group_destroy = tcp_poll_group_destroy,
+	.has_waiters = tcp_has_chunk_waiters,
+	.serve_waiters = tcp_serve_chunk_waiters,
 	.req_size = sizeof(struct tcp_req),
 	.check_sgl = tcp_check_sgl,
 	.sgl_len = tcp_sgl_len,
@@ -302,6 +307,7 @@ const struct weft_transport weft_tcp = {
 	.freeze = tcp_freeze,
 	.busy_reason = tcp_busy_reason,
 	.export = tcp_export,
+	.import = tcp_import,
 	.thaw = tcp_thaw,
 	.close_when_sent = tcp_close_when_sent,
 	.close = tcp_close,

@@ -17,18 +17,6 @@ enum {
 	TCP_LINK_LINGER_MS = 500, /* for the controller to read an H2CTermReq */
 };
 
-/* A position in a command's iovecs. */
-struct tcp_iov_iter {
-	const struct iovec *iov;
-	size_t skip;
-};
-
-/* Fills at most @room parts with the next @len bytes; returns how many, moves @cursor behind them
- * and leaves in @len what did not fit. */
-int tcp_iov_iter_map(struct tcp_iov_iter *cursor, struct iovec *out, int room, uint32_t *len);
-void tcp_iov_iter_copy_in(struct tcp_iov_iter *cursor, const char *from, uint32_t len);
-uint32_t tcp_iov_iter_crc(struct tcp_iov_iter cursor, uint32_t len);
-
 /* Data that the controller asked for. */
 struct tcp_link_r2t {
 	uint16_t ttag;
@@ -39,8 +27,8 @@ struct tcp_link_r2t {
 struct tcp_link_pdu {
 	struct tcp_tx tx;
 	bool header_out;
-	struct tcp_iov_iter at;
-	uint32_t left;
+	struct weft_iov_iter at;
+	size_t left;
 	uint32_t ddgst;
 };
 
@@ -64,7 +52,7 @@ struct tcp_link_slot {
 	struct tcp_link_r2t r2ts[2];
 	uint8_t nr2ts;
 	uint32_t asked;
-	struct tcp_iov_iter unsent;
+	struct weft_iov_iter unsent;
 
 	uint8_t sending; /* items of this slot on the send queue */
 	bool answered;   /* done() as soon as there are none */
@@ -112,8 +100,8 @@ struct tcp_link {
 	bool large_payloads;                /* large payloads come */
 	struct {                            /* C2HData under way */
 		struct tcp_link_slot *slot; /* NULL: none */
-		struct tcp_iov_iter start, at;
-		uint32_t len, left;
+		struct weft_iov_iter start, at;
+		size_t len, left;
 		bool ddgst, success;
 	} payload;
 };
@@ -128,6 +116,8 @@ static inline struct tcp_link_slot *tcp_link_slot_of(struct weft_link_slot *slot
 	return container_of(slot, struct tcp_link_slot, slot);
 }
 
+extern const struct weft_link_transport weft_tcp_link;
+
 /* link.c */
 /* The controller broke a rule: tells it, then closes. @len bytes of the PDU at fault. */
 void tcp_link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
@@ -136,6 +126,7 @@ void tcp_link_finish_close_soon(struct tcp_link *tl);
 void tcp_link_ready(struct tcp_link *tl); /* ICResp was accepted */
 
 /* link_rx.c */
+uint32_t tcp_iov_crc(struct weft_iov_iter iter, size_t len);
 void tcp_link_rx_init(struct tcp_link *tl);
 void tcp_link_rx_start(struct tcp_link *tl);
 

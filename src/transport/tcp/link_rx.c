@@ -43,12 +43,12 @@ static uint32_t receive_room(const struct tcp_link *tl)
 /* Into the command's memory first, then what follows into the buffer. */
 static int plan_receive(struct tcp_link *tl)
 {
-	struct tcp_iov_iter at = tl->payload.at;
-	uint32_t left = tl->payload.left;
+	struct weft_iov_iter at = tl->payload.at;
+	size_t left = tl->payload.left;
 	int n = 0;
 
 	if (tl->payload.slot)
-		n = tcp_iov_iter_map(&at, tl->rx_iov, TCP_LINK_RX_IOVS, &left);
+		n = weft_iov_iter_map(&at, tl->rx_iov, TCP_LINK_RX_IOVS, &left);
 	if (!tl->payload.slot || !left)
 		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, receive_room(tl) };
 	return n;
@@ -63,24 +63,16 @@ static void start_receive(struct tcp_link *tl)
 	weft_sock_recv(&tl->sock, &tl->rx_op, tl->rx_iov, plan_receive(tl));
 }
 
-static void skip_payload(struct tcp_link *tl, uint32_t bytes)
+static void account_received(struct tcp_link *tl, size_t bytes)
 {
-	struct iovec part;
-
-	tl->payload.left -= bytes;
-	while (bytes)
-		tcp_iov_iter_map(&tl->payload.at, &part, 1, &bytes);
-}
-
-static void account_received(struct tcp_link *tl, uint32_t bytes)
-{
-	uint32_t direct = 0;
+	size_t direct = 0;
 
 	if (tl->payload.slot) {
 		direct = bytes < tl->payload.left ? bytes : tl->payload.left;
-		skip_payload(tl, direct);
+		weft_iov_iter_advance(&tl->payload.at, direct);
+		tl->payload.left -= direct;
 	}
-	tl->tail += bytes - direct;
+	tl->tail += (uint32_t)(bytes - direct);
 	assert(tl->tail <= TCP_LINK_RX_BYTES);
 }
 
@@ -201,13 +193,24 @@ static int on_c2h_data(struct tcp_link *tl, const char *pdu, const struct nvme_t
 		return -EPROTO;
 	tl->payload.slot = tcp_link_slot_of(slot);
 	/* The slot's place in its memory moves on with the data. */
-	tl->payload.start = (struct tcp_iov_iter){ slot->iov, slot->iov_skip };
-	tl->payload.at = tl->payload.start;
+	tl->payload.start = tl->payload.at = slot->data;
 	tl->payload.len = tl->payload.left = shape->data_len;
 	tl->payload.ddgst = shape->ddgst;
 	tl->payload.success = data.hdr.flags & NVME_TCP_F_SUCCESS;
 	tl->large_payloads = shape->data_len >= TCP_LINK_RX_LARGE;
 	return 0;
+}
+
+uint32_t tcp_iov_crc(struct weft_iov_iter iter, size_t len)
+{
+	uint32_t crc = 0;
+	struct iovec part;
+
+	for (; len; len -= part.iov_len) {
+		part = weft_iov_iter_next(&iter, len);
+		crc = nvme_tcp_crc(crc, part.iov_base, part.iov_len);
+	}
+	return crc;
 }
 
 static void payload_received(struct tcp_link *tl, const char *digest)
@@ -216,13 +219,12 @@ static void payload_received(struct tcp_link *tl, const char *digest)
 	uint32_t crc;
 
 	if (tl->payload.ddgst) {
-		crc = htole32(tcp_iov_iter_crc(tl->payload.start, tl->payload.len));
+		crc = htole32(tcp_iov_crc(tl->payload.start, tl->payload.len));
 		if (memcmp(&crc, digest, sizeof(crc)))
 			slot->slot.corrupt = true;
 	}
-	slot->slot.iov = tl->payload.at.iov;
-	slot->slot.iov_skip = tl->payload.at.skip;
-	slot->slot.moved += tl->payload.len;
+	slot->slot.data = tl->payload.at;
+	slot->slot.moved += (uint32_t)tl->payload.len;
 	tl->payload.slot = NULL;
 	if (!tl->payload.success)
 		return;
@@ -234,16 +236,26 @@ static void payload_received(struct tcp_link *tl, const char *digest)
 
 /* Each step returns true when it made progress and there may be more to do. */
 
+static void copy_payload(struct weft_iov_iter *to, const char *from, size_t len)
+{
+	struct iovec part;
+
+	for (; len; len -= part.iov_len, from += part.iov_len) {
+		part = weft_iov_iter_next(to, len);
+		memcpy(part.iov_base, from, part.iov_len);
+	}
+}
+
 static bool parse_payload(struct tcp_link *tl)
 {
-	uint32_t have = tl->tail - tl->head;
-	uint32_t n = have < tl->payload.left ? have : tl->payload.left;
+	size_t have = tl->tail - tl->head;
+	size_t n = have < tl->payload.left ? have : tl->payload.left;
 	uint32_t digest = tl->payload.ddgst ? NVME_TCP_DIGEST : 0;
 
-	tcp_iov_iter_copy_in(&tl->payload.at, tl->buf + tl->head, n);
+	copy_payload(&tl->payload.at, tl->buf + tl->head, n);
 	tl->link.stats.copied_bytes += n;
 	tl->payload.left -= n;
-	tl->head += n;
+	tl->head += (uint32_t)n;
 	if (tl->payload.left || tl->tail - tl->head < digest)
 		return false;
 	tl->head += digest;
@@ -338,7 +350,7 @@ static void recv_done(struct weft_op *op, int res)
 		return;
 	}
 	if (tl->state <= TCP_LINK_OPEN)
-		account_received(tl, (uint32_t)res);
+		account_received(tl, (size_t)res);
 	parse_received(tl);
 }
 

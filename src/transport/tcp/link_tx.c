@@ -22,7 +22,7 @@ static int fill_pdu(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_t
 			iov[n++] = (struct iovec){ (void *)tcp_zeroes, hdr->pdo - header };
 		out->header_out = true;
 	}
-	n += tcp_iov_iter_map(&out->at, iov + n, room - n - 1, &out->left);
+	n += weft_iov_iter_map(&out->at, iov + n, room - n - 1, &out->left);
 	if (out->left)
 		out->tx.more = true;
 	else if (hdr->flags & NVME_TCP_F_DDGST)
@@ -32,7 +32,7 @@ static int fill_pdu(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_t
 
 /* PDO, PLEN and flags of a PDU with @len bytes of data from @at on. */
 static void set_pdu_data(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_tcp_hdr *hdr,
-			 struct tcp_iov_iter at, uint32_t len)
+			 struct weft_iov_iter at, uint32_t len)
 {
 	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->rules), end = header;
 
@@ -46,7 +46,7 @@ static void set_pdu_data(struct tcp_link *tl, struct tcp_link_pdu *out, struct n
 	}
 	if (len && tl->rules.ddgst) {
 		hdr->flags |= NVME_TCP_F_DDGST;
-		out->ddgst = htole32(tcp_iov_iter_crc(at, len));
+		out->ddgst = htole32(tcp_iov_crc(at, len));
 		end += NVME_TCP_DIGEST;
 	}
 	hdr->plen = cpu_to_le32(end);
@@ -111,7 +111,7 @@ void tcp_link_submit(struct weft_link *link, struct weft_link_slot *base)
 {
 	struct tcp_link *tl = tcp_link_of(link);
 	struct tcp_link_slot *slot = tcp_link_slot_of(base);
-	struct tcp_iov_iter data = { base->iov, base->iov_skip };
+	struct weft_iov_iter data = base->data;
 	bool in_capsule = fits_capsule(tl, base);
 
 	set_sgl(base, in_capsule);

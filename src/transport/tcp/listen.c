@@ -35,7 +35,7 @@ struct accepted_socket {
 static void accept_on_reactor(struct weft_msg *msg)
 {
 	struct accepted_socket *accepted_socket = container_of(msg, struct accepted_socket, msg);
-	int rc = weft_tcp_accept(accepted_socket->group, accepted_socket->fd, accepted_socket->ops);
+	int rc = tcp_accept(accepted_socket->group, accepted_socket->fd, accepted_socket->ops);
 
 	if (rc < 0)
 		weft_warn("cannot take a connection: %s", strerror(-rc));

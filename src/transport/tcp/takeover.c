@@ -11,13 +11,13 @@
  *
  * Invariant: a quiesced connection owes its host nothing but replies to the commands in those
  * bytes. */
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "proto/status.h"
+#include "transport/tcp/state.h"
 #include "transport/tcp/tcp.h"
 
 /* --- freezing --------------------------------------------------------------------------------- */
@@ -116,17 +116,13 @@ int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state)
 	size_t size = 0;
 	FILE *out;
 
-	*state = (struct weft_qpair_state){
+	*tcp_conn_state(state) = (struct tcp_conn_state){
 		.fd = conn->sock.fd,
 		.ready = conn->rules.ready,
 		.hdgst = conn->rules.hdgst,
 		.ddgst = conn->rules.ddgst,
 		.hpda = conn->hpda,
 		.maxr2t = conn->maxr2t,
-		.sqid = qp->sqid,
-		.sqhd = qp->sqhd,
-		.sqsize = qp->sqsize,
-		.sq_flow = qp->sq_flow,
 	};
 	out = open_memstream(&state->bytes, &size);
 	if (!out)
@@ -140,46 +136,43 @@ int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state)
 
 /* --- import ----------------------------------------------------------------------------------- */
 
-static bool is_valid_state(const struct weft_qpair_state *state)
+static bool is_valid_state(const struct tcp_conn_state *own, bool connected)
 {
-	if (state->hpda > NVME_TCP_HPDA_MAX || state->maxr2t > TCP_R2TS_MAX)
+	if (own->hpda > NVME_TCP_HPDA_MAX || own->maxr2t > TCP_R2TS_MAX)
 		return false;
-	return state->sqsize ? state->ready && state->maxr2t && state->sqhd <= UINT16_MAX : true;
+	return !connected || (own->ready && own->maxr2t);
 }
 
 static void restore_state(struct tcp_conn *conn, struct weft_qpair_state *state)
 {
-	conn->rules.ready = state->ready;
-	conn->rules.hdgst = state->hdgst;
-	conn->rules.ddgst = state->ddgst;
-	conn->qp.stable_data = state->ddgst;
-	conn->hpda = (uint8_t)state->hpda;
-	conn->maxr2t = state->maxr2t;
+	const struct tcp_conn_state *own = tcp_conn_state(state);
+
+	conn->rules.ready = own->ready;
+	conn->rules.hdgst = own->hdgst;
+	conn->rules.ddgst = own->ddgst;
+	conn->qp.stable_data = own->ddgst;
+	conn->hpda = (uint8_t)own->hpda;
+	conn->maxr2t = own->maxr2t;
 	conn->replay.bytes = state->bytes;
 	conn->replay.end = state->nbytes;
 	state->bytes = NULL;
-	if (!state->sqsize)
-		return;
-	weft_qpair_start(&conn->qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
-	conn->qp.sqhd = (uint16_t)state->sqhd;
 }
 
-int weft_tcp_import(struct weft_poll_group *group, struct weft_qpair_state *state,
-		    const struct weft_qpair_ops *ops, void *owner, struct weft_qpair **qp)
+int tcp_import(struct weft_qpair **qp, struct weft_poll_group *group,
+	       struct weft_qpair_state *state, const struct weft_qpair_ops *ops)
 {
+	const struct tcp_conn_state *own = tcp_conn_state(state);
 	struct tcp_conn *conn;
 	int rc = -EINVAL;
 
-	assert(group->frozen);
-	if (is_valid_state(state))
-		rc = tcp_conn_new(&conn, group, state->fd, ops);
+	if (is_valid_state(own, state->sqsize))
+		rc = tcp_conn_new(&conn, group, own->fd, ops);
 	if (rc < 0) {
-		close(state->fd);
+		close(own->fd);
 		free(state->bytes);
 		atomic_fetch_sub(&group->nqpairs, 1);
 		return rc;
 	}
-	conn->qp.owner = owner;
 	restore_state(conn, state);
 	*qp = &conn->qp;
 	return 0;

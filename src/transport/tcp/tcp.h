@@ -31,11 +31,12 @@ struct tcp_chunk {
 };
 #define TCP_CHUNK_DATA (TCP_CHUNK_BYTES - sizeof(struct tcp_chunk))
 
-/* One for every connection, and spare ones for those that commands pin: see chunks.c. */
-static inline uint32_t tcp_chunks_for(uint32_t qpairs_max)
-{
-	return qpairs_max + TCP_SPARE_CHUNKS;
-}
+/* What the connections of a reactor share: the chunks, see chunks.c. */
+struct tcp_poll_group {
+	struct weft_pool chunks;
+	uint32_t spare_chunks;          /* in use, beside one for each connection */
+	struct weft_list quota_waiters; /* weft_rx_quota.link: below quota, take turns */
+};
 
 /* The data that an R2T asked for and that has not come yet. */
 struct tcp_r2t {
@@ -92,6 +93,7 @@ enum tcp_state {
 
 struct tcp_conn {
 	struct weft_qpair qp; /* first */
+	struct tcp_poll_group *poll_group;
 	struct weft_sock sock;
 	enum tcp_state state;
 	struct weft_timer timer;       /* set-up, then lingering */
@@ -146,7 +148,12 @@ static inline struct tcp_req *tcp_req_of(struct weft_req *req)
 	return container_of(req, struct tcp_req, req);
 }
 
-/* conn.c: @conn is receiving nothing yet; @fd is its own on 0. */
+extern const struct weft_transport weft_tcp;
+
+/* conn.c */
+/* Takes over the accepted socket @fd on the group's reactor; closes it on failure. */
+int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops);
+/* @conn is receiving nothing yet; @fd is its own on 0. */
 int tcp_conn_new(struct tcp_conn **conn, struct weft_poll_group *group, int fd,
 		 const struct weft_qpair_ops *ops);
 void tcp_setup_timer_start(struct tcp_conn *conn); /* for a successful Connect */
@@ -172,8 +179,11 @@ void tcp_chunk_wait(struct tcp_conn *conn); /* parse_again follows, with room */
 void tcp_chunk_cancel_wait(struct tcp_conn *conn);
 void tcp_chunk_recheck(struct tcp_conn *conn); /* the commands that pin it may have ended */
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
-void tcp_chunks_serve_waiters(
-	struct weft_poll_group *group); /* gives spare chunks to waiting connections */
+struct tcp_poll_group *tcp_poll_group_of(const struct weft_poll_group *group);
+int tcp_poll_group_create(struct weft_poll_group *group, uint32_t qpairs_max);
+void tcp_poll_group_destroy(struct weft_poll_group *group);
+bool tcp_has_chunk_waiters(const struct weft_poll_group *group);
+void tcp_serve_chunk_waiters(struct weft_poll_group *group); /* gives them spare chunks */
 
 /* pdus.c */
 /* Handles a PDU. false: no slot is free for a command, which stays where it is. */
@@ -193,6 +203,8 @@ void tcp_refuse_parked(struct tcp_conn *conn); /* replies to them without runnin
 void tcp_freeze(struct weft_qpair *qp);
 const char *tcp_busy_reason(struct weft_qpair *qp);
 int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state);
+int tcp_import(struct weft_qpair **qp, struct weft_poll_group *group,
+	       struct weft_qpair_state *state, const struct weft_qpair_ops *ops);
 void tcp_thaw(struct weft_qpair *qp);
 
 /* listen.c */
