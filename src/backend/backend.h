@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/guard.h"
+#include "lock/guard.h"
 #include "reactor/reactor.h"
 
 #define WEFT_NSID_MAX  1024 /* namespaces per subsystem */

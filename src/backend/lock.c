@@ -4,7 +4,7 @@
  *   0 ─────────────────────────────── 2^62 ── 2^62 + node ───────── 2^62 + 2^61 + as ──▶
  *   alone:    exclusive (read only: shared), all of it
  *   cluster:  shared, the bytes below 2^62; exclusive, the node's own byte behind it;
- *             shared, the byte of the namespace's number (base/agree.h)
+ *             shared, the byte of the namespace's number (lock/value_lock.h)
  *
  * These are OFD locks: they keep two namespaces of one process apart, too, and work with other
  * programs that lock images so (QEMU). An open file description lives until the last operation on
@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 
 #include "backend/disk.h"
-#include "base/agree.h"
 #include "base/log.h"
-#include "base/ofd.h"
+#include "lock/ofd.h"
+#include "lock/value_lock.h"
 
 static const off_t nodes_at = (off_t)1 << 62;
 static const struct weft_agree as_at = { 3ll << 61, WEFT_AS_MAX };

@@ -10,10 +10,11 @@
  *
  * Extents that fill up get huge pages (huge.c).
  *
- * The room is a region (base/region.h), so that an adapter can register it, a granule at a time as
- * they are used. It is a memfd, so that a successor can adopt it: see weft_backend_inherit(). That
- * has a price: a page that is read before it was written is allocated, too. Nobody can truncate the
- * memfd, and only bytes inside of it are accessible, so the other process cannot cause a fault.
+ * The room is a region (memory/region.h), so that an adapter can register it, a granule at a time
+ * as they are used. It is a memfd, so that a successor can adopt it: see weft_backend_inherit().
+ * That has a price: a page that is read before it was written is allocated, too. Nobody can
+ * truncate the memfd, and only bytes inside of it are accessible, so the other process cannot cause
+ * a fault.
  *
  * The accessible part ends with a whole granule. If it cannot be a region, and beyond it where it
  * was extended, a transport that needs one copies.
@@ -35,8 +36,8 @@
 #include "backend/types.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/region.h"
 #include "base/size.h"
+#include "memory/region.h"
 
 /* A namespace may grow this far, or to this many times its first size, and beyond if nothing else
  * has taken the addresses there. Two thousand such rooms fit the address space; later namespaces

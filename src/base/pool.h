@@ -8,7 +8,7 @@
  * quiet pool stays in the cache and mostly unallocated. Giving never runs a waiter: the caller may
  * be deep inside something, and the waiter may give a buffer back itself.
  *
- * Waiters of one tenant wait in one line, and lines take turns (fair queueing, base/turns.h).
+ * Waiters of one tenant wait in one line, and lines take turns (fair queueing, base/fair_queue.h).
  *
  * Invariant: within a line nobody overtakes, and nobody takes a buffer while others wait for
  * one. */
@@ -17,8 +17,8 @@
 
 #include <stdint.h>
 
+#include "base/fair_queue.h"
 #include "base/list.h"
-#include "base/turns.h"
 
 struct weft_pool {
 	char *base;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/nearest.h"
+#include "base/suggest.h"
 
 enum {
 	EXIT_OK = 0,
@@ -57,8 +57,8 @@ void weft_cli_flush(void);
 /* --- options ---------------------------------------------------------------------------------- */
 
 struct weft_cli_option;
-/* For an option's @value (NULL: it takes none): 1, or -1 after it was printed what is wrong with it.
- * @to: what the option sets. */
+/* For an option's @value (NULL: it takes none): 1, or -1 after it was printed what is wrong with
+ * it. @to: what the option sets. */
 typedef int weft_cli_take(const char *command, const struct weft_cli_option *option,
 			  const char *value, void *to);
 

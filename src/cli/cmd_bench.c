@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/cpus.h"
+#include "base/debounce.h"
 #include "base/draft.h"
-#include "base/echo.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "cli/bench/report.h"

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "base/echo.h"
+#include "base/debounce.h"
 #include "daemon/config/config.h"
 #include "daemon/control/socket.h"
 #include "daemon/daemon.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "base/uuid.h"
 #include "host/internal.h"
 

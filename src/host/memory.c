@@ -1,4 +1,4 @@
-/* memory.c - weft_memory_*(): the program's side of the registry of memory (base/region.h), and a
+/* memory.c - weft_memory_*(): the program's side of the registry of memory (memory/region.h), and a
  * check whether a connection can use a dma-buf.
  *
  * A region's mark says which call made it, so that each is undone by the call that goes with it,
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/pool.h"
-#include "base/region.h"
 #include "host/internal.h"
+#include "memory/region.h"
 
 static const char allocated[] = "allocated", declared[] = "declared";
 

@@ -9,7 +9,7 @@
  * cost storage megabytes, and a hundred of them would block everybody on the reactor. So such work
  * is done in pieces, TURN_BYTES of them per turn, and sockets, timers and messages come in between.
  *
- * Each tenant has a flow, and flows take turns, one piece each (base/turns.h): a tenant with a
+ * Each tenant has a flow, and flows take turns, one piece each (base/fair_queue.h): a tenant with a
  * thousand tasks makes others wait for one of them.
  *
  * Storage has at most PIECES_EACH pieces of a flow and PIECES_ALL of all flows at a time, but

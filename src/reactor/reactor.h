@@ -17,9 +17,9 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
+#include "base/fair_queue.h"
 #include "base/heap.h"
 #include "base/list.h"
-#include "base/turns.h"
 
 struct weft_reactor;
 
@@ -91,7 +91,7 @@ void weft_task_cancel(struct weft_task *task);
 /* --- bulk: bytes that no peer sends or waits for, such as a copy inside storage --------------- */
 
 /* A flow: tasks that take turns with other flows', or flows that take turns with each other
- * (base/turns.h). */
+ * (base/fair_queue.h). */
 struct weft_bulk_flow {
 	struct weft_bulk_flow *within; /* NULL: one of the reactor's */
 	struct weft_turns_line turns;

@@ -4,7 +4,7 @@
  * its member record (member_record.h).
  *
  *   2^62: the store, shared to read, exclusive to change   2^62 + node: a member, exclusive
- *   2^62 + 2^61 + topic × 2^40: the value of a topic (base/agree.h)
+ *   2^62 + 2^61 + topic × 2^40: the value of a topic (lock/value_lock.h)
  *
  * A network file system can lose a lock whose holder lives (an expired lease, a server restart), so
  * a member tests its own lock in every cycle. */
@@ -13,8 +13,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "base/agree.h"
-#include "base/ofd.h"
+#include "lock/ofd.h"
+#include "lock/value_lock.h"
 #include "store/member_record.h"
 
 static const off_t locks_at = (off_t)1 << 62;

@@ -3,7 +3,7 @@
 #define WEFT_TRANSPORT_BUFS_H
 
 #include "base/pool.h"
-#include "base/region.h"
+#include "memory/region.h"
 
 #define WEFT_MDTS_BYTES (1u << 20)   /* largest data of one command */
 #define WEFT_ANON_BYTES (128u << 10) /* of a peer that is not admitted */

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/guard.h"
+#include "lock/guard.h"
 #include "proto/nvme.h"
 #include "reactor/reactor.h"
 #include "transport/bufs.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/region.h"
+#include "memory/region.h"
 #include "transport/link.h"
 
 enum { ORDERS_MAX = 64, ORDER_PARTS = 200, ORDER_LEN_MAX = 4 * 65535, ORDER_R2TS = 8 };
@@ -43,7 +43,7 @@ struct order_form {
 	uint32_t len;
 	uint8_t shape; /* of its memory: bytes per part, and parts without any */
 	uint8_t skip, tail;
-	uint8_t known; /* which of its parts are declared (base/region.h), by eights */
+	uint8_t known; /* which of its parts are declared (memory/region.h), by eights */
 	bool again;
 };
 

@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/guard.h"
-#include "base/region.h"
+#include "lock/guard.h"
+#include "memory/region.h"
 #include "running.h"
 
 /* --- its pages -------------------------------------------------------------------------------- */

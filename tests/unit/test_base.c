@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/echo.h"
+#include "base/debounce.h"
 #include "base/heap.h"
-#include "base/ids.h"
+#include "base/id_hash.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -241,7 +241,8 @@ static void pool_forgets_who_left_the_line(void **state)
 	weft_pool_destroy(&pool);
 }
 
-/* A line that many wait in has one turn of a round, as any other; and so have those without a line. */
+/* A line that many wait in has one turn of a round, as any other; and so have those without a
+ * line. */
 static void pool_lines_take_turns(void **state)
 {
 	struct waiter many[4], other = { .wait.got = got }, none = { .wait.got = got };

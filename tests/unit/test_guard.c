@@ -1,5 +1,5 @@
-/* test_guard.c - blocks that several read and write: who gets in beside whom, and that a block stays
- * whole under threads that all want it. */
+/* test_guard.c - blocks that several read and write: who gets in beside whom, and that a block
+ * stays whole under threads that all want it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/guard.h"
+#include "lock/guard.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30, STRIPE = 16 * KIB };
 

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <weft/memory.h>
 
-#include "base/region.h"
+#include "memory/region.h"
 #include "running.h"
 
 /* An address range that nothing is mapped to: whoever touches it dies. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/region.h"
+#include "memory/region.h"
 #include "fabric_end.h"
 #include "proto/rdma.h"
 #include "storm.h"

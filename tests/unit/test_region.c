@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
-#include "base/region.h"
+#include "memory/region.h"
 #include "running.h"
 
 static char *addr(uintptr_t at)

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/ofd.h"
+#include "lock/ofd.h"
 #include "store/file.h"
 #include "store/member_locks.h"
 #include "store/copies.h"

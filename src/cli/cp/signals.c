@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
-#include "base/echo.h"
+#include "base/debounce.h"
 #include "cli/cp/internal.h"
 
 #define PATIENCE_S 5

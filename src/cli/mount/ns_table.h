@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "base/ids.h"
+#include "base/id_hash.h"
 #include "base/list.h"
 #include "cli/path_wait.h"
 #include "volume/volume.h"

@@ -14,7 +14,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/echo.h"
+#include "base/debounce.h"
 #include "cli/mount/session.h"
 
 #define GRACE_MS      1000
@@ -31,7 +31,7 @@ static void end_at_once(struct weft_mount *mount)
 	_exit(1);
 }
 
-/* Whether the signal is an echo of the last one (base/echo.h). */
+/* Whether the signal is an echo of the last one (base/debounce.h). */
 static bool signal_is_repeat(struct weft_mount *mount)
 {
 	static weft_echo last;

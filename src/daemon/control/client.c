@@ -15,7 +15,7 @@
 #include "base/chase.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/nearest.h"
+#include "base/suggest.h"
 #include "daemon/control/methods.h"
 
 #define METHODS_MAX 32

@@ -11,7 +11,7 @@
 #include <weft/host.h>
 
 #include "base/err.h"
-#include "base/ids.h"
+#include "base/id_hash.h"
 #include "base/list.h"
 #include "host/config.h"
 #include "proto/nvme.h"

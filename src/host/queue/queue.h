@@ -18,8 +18,8 @@
 #include <stdatomic.h>
 #include <weft/host.h>
 
-#include "base/region.h"
 #include "host/path/path.h"
+#include "memory/region.h"
 #include "reactor/reactor.h"
 
 struct weft_queue;

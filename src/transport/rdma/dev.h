@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "base/region.h"
+#include "memory/region.h"
 #include "transport/rdma/verbs.h"
 
 struct rdma_dev;

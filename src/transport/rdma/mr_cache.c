@@ -1,6 +1,6 @@
 /* mr_cache.c - the MR cache: from an address to a memory region (lkey, rkey) of an adapter.
  *
- *   address ─▶ region (base/region.h) ─▶ its MRs in this MR domain ─▶ granule ─▶ MR
+ *   address ─▶ region (memory/region.h) ─▶ its MRs in this MR domain ─▶ granule ─▶ MR
  *
  * Memory is registered on first use, a granule at a time, until its region or the adapter goes:
  * pools and namespaces pay for what they touch, and in a steady state nothing is registered. A hit

@@ -1,5 +1,5 @@
-/* turns.c - fair queueing: waiters stand in lines, and lines take turns. */
-#include "base/turns.h"
+/* fair_queue.c - fair queueing: waiters stand in lines, and lines take turns. */
+#include "base/fair_queue.h"
 
 void weft_turns_line_init(struct weft_turns_line *line, struct weft_turns_line *within)
 {

@@ -1,5 +1,5 @@
 /* ofd.c - OFD locks: byte-range locks of an open file description. */
-#include "base/ofd.h"
+#include "lock/ofd.h"
 
 #include <errno.h>
 #include <unistd.h>

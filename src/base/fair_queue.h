@@ -1,5 +1,5 @@
-/* turns.h - fair queueing: waiters of several tenants share one resource. Each tenant has a line (a
- * flow), and lines take turns.
+/* fair_queue.h - fair queueing: waiters of several tenants share one resource. Each tenant has a
+ * line (a flow), and lines take turns.
  *
  *   line ┐                           ┌─▶ the line has more waiters? it goes to the end
  *   line ┼─▶ first line, its first ──┤
@@ -12,8 +12,8 @@
  *
  * Invariant: a line is in that list, or in its parent line, exactly while somebody waits in it.
  * Serving the last waiter may free the line's owner. */
-#ifndef WEFT_BASE_TURNS_H
-#define WEFT_BASE_TURNS_H
+#ifndef WEFT_BASE_FAIR_QUEUE_H
+#define WEFT_BASE_FAIR_QUEUE_H
 
 #include "base/list.h"
 

@@ -1,5 +1,5 @@
-/* agree.c - all processes that have a file open must hold the same value for it: an OFD lock on the
- * byte that stands for the value.
+/* value_lock.c - all processes that have a file open must hold the same value for it: an OFD lock
+ * on the byte that stands for the value.
  *
  *   from ─────────── from + as ─────────────────── from + count
  *        nobody          │           nobody
@@ -7,11 +7,11 @@
  *
  * The lock ends with its process, in whatever way, and is seen wherever the file's locks are. We
  * lock our own byte first and then test the others, so of two that differ at least one notices. */
-#include "base/agree.h"
+#include "lock/value_lock.h"
 
 #include <errno.h>
 
-#include "base/ofd.h"
+#include "lock/ofd.h"
 
 /* A length of 0 would mean all bytes that follow. */
 static int find_held(int fd, off_t start, uint64_t len, off_t *at)

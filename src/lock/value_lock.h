@@ -1,9 +1,9 @@
-/* agree.h - all processes that have a file open must hold the same value for it.
+/* value_lock.h - all processes that have a file open must hold the same value for it.
  *
  * Each holds a shared lock on one byte, the one that stands for its value. A lock on another byte
  * of the range means that somebody holds a different value. */
-#ifndef WEFT_BASE_AGREE_H
-#define WEFT_BASE_AGREE_H
+#ifndef WEFT_LOCK_VALUE_LOCK_H
+#define WEFT_LOCK_VALUE_LOCK_H
 
 #include <stdint.h>
 #include <sys/types.h>

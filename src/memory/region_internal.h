@@ -1,8 +1,8 @@
 /* region_internal.h - what the files of region.h share. */
-#ifndef WEFT_BASE_REGION_INTERNAL_H
-#define WEFT_BASE_REGION_INTERNAL_H
+#ifndef WEFT_MEMORY_REGION_INTERNAL_H
+#define WEFT_MEMORY_REGION_INTERNAL_H
 
-#include "base/region.h"
+#include "memory/region.h"
 
 /* region.c: copies the registry as it is now. -ENOMEM: the view is as before. */
 int weft_view_refresh(struct weft_region_view *view);
@@ -14,7 +14,7 @@ unsigned weft_view_before(const struct weft_region_view *view, const char *at);
 /* Whether region @i, which does not end before @at, shares a byte with [@at, @at + @len). */
 bool weft_view_meets(const struct weft_region_view *view, unsigned i, const char *at, size_t len);
 
-/* region_tie.c: takes a tie off the list, to be undone; @owner NULL: of any owner. NULL: there is
+/* region_pin.c: takes a tie off the list, to be undone; @owner NULL: of any owner. NULL: there is
  * none. */
 struct weft_region_tie *weft_region_take_tie(struct weft_region *region, const void *owner);
 

@@ -17,8 +17,8 @@
  *
  * Locks: the registry's, then a region's. Undoing a tie may take long (an adapter deregisters
  * gigabytes a granule at a time), so no lock is held then: a reactor with I/O might wait for it. */
-#ifndef WEFT_BASE_REGION_H
-#define WEFT_BASE_REGION_H
+#ifndef WEFT_MEMORY_REGION_H
+#define WEFT_MEMORY_REGION_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,10 +1,10 @@
-/* echo.h - debounce stop signals: two that come within a second count as one.
+/* debounce.h - debounce stop signals: two that come within a second count as one.
  *
  * timeout(1) sends its signal to its child and to the child's process group; the end of a terminal
  * brings SIGHUP and then SIGTERM. A second signal that means "do not wait" comes from a person,
  * later. */
-#ifndef WEFT_BASE_ECHO_H
-#define WEFT_BASE_ECHO_H
+#ifndef WEFT_BASE_DEBOUNCE_H
+#define WEFT_BASE_DEBOUNCE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

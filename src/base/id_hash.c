@@ -1,7 +1,7 @@
-/* ids.c - a hash table for 32-bit ids that a peer chose.
+/* id_hash.c - a hash table for 32-bit ids that a peer chose.
  *
  * Invariant: there are as many chains as entries, unless there was no memory for more. */
-#include "base/ids.h"
+#include "base/id_hash.h"
 
 #include <assert.h>
 #include <errno.h>

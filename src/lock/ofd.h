@@ -1,7 +1,7 @@
 /* ofd.h - OFD locks: byte-range locks of an open file description. They end with its last
  * descriptor, and work between two descriptions of one process, too. */
-#ifndef WEFT_BASE_OFD_H
-#define WEFT_BASE_OFD_H
+#ifndef WEFT_LOCK_OFD_H
+#define WEFT_LOCK_OFD_H
 
 #include <fcntl.h>
 

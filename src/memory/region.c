@@ -3,7 +3,7 @@
  * The removal of a region and that of an owner both undo registrations (ties), without the lock,
  * perhaps at the same time. Each takes the ties that it finds, and then waits for those that the
  * other one is undoing: when it returns no tie is left. */
-#include "base/region_internal.h"
+#include "memory/region_internal.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* ids.h - a hash table for 32-bit ids that a peer chose. It grows with its contents; its key is
+/* id_hash.h - a hash table for 32-bit ids that a peer chose. It grows with its contents; its key is
  * random, so a peer cannot choose ids that collide. */
-#ifndef WEFT_BASE_IDS_H
-#define WEFT_BASE_IDS_H
+#ifndef WEFT_BASE_ID_HASH_H
+#define WEFT_BASE_ID_HASH_H
 
 #include <stdint.h>
 

@@ -7,8 +7,8 @@
  * Nothing here waits. A caller that is refused tries again in a later turn of its reactor. A
  * refused writer keeps new readers out, so that it cannot starve; a holder never waits for another
  * lock, so there is no deadlock. */
-#ifndef WEFT_BASE_GUARD_H
-#define WEFT_BASE_GUARD_H
+#ifndef WEFT_LOCK_GUARD_H
+#define WEFT_LOCK_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>

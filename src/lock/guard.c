@@ -10,7 +10,7 @@
  *
  * Invariant: WRITES is set in a word without readers; WANTED only while its writer will try
  * again. */
-#include "base/guard.h"
+#include "lock/guard.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/region_internal.h"
+#include "memory/region_internal.h"
 
 int weft_view_room(struct weft_region_view *view, unsigned count)
 {

@@ -1,4 +1,4 @@
-/* region_tie.c - ties: registrations of a region with adapters, and the pages that are pinned
+/* region_pin.c - ties: registrations of a region with adapters, and the pages that are pinned
  * because of them.
  *
  * There is a count per granule. It is incremented under the region's lock before an adapter
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/region_internal.h"
+#include "memory/region_internal.h"
 
 /* --- pins ------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
-/* nearest.c - "did you mean …?": the known word nearest to a mistyped one. */
-#include "base/nearest.h"
+/* suggest.c - "did you mean …?": the known word nearest to a mistyped one. */
+#include "base/suggest.h"
 
 #include <stddef.h>
 #include <string.h>
