@@ -26,7 +26,7 @@ static int find_device(struct weft_chased *at, const struct weft_spec *spec, str
 {
 	int rc = weft_chase(at, spec->arg, err);
 
-	if (rc == 0 && !at->there)
+	if (rc == 0 && !at->exists)
 		rc = -ENOENT;
 	if (rc < 0)
 		return weft_spec_fail(spec, err, rc, "cannot open it: %s", strerror(-rc));

@@ -29,7 +29,7 @@
 static int check_kind(const struct weft_chased *at, const struct weft_spec *spec,
 		      struct weft_err *err)
 {
-	if (!at->there || S_ISREG(at->st.st_mode))
+	if (!at->exists || S_ISREG(at->st.st_mode))
 		return 0;
 	if (S_ISBLK(at->st.st_mode))
 		return weft_spec_fail(spec, err, -EINVAL,
@@ -58,14 +58,14 @@ static int open_failed(const struct weft_spec *spec, int rc, struct weft_err *er
 static int create(const struct weft_chased *at, const struct weft_spec *spec, bool *created,
 		  struct weft_err *err)
 {
-	int fd = weft_chased_make(at, open_flags(spec), 0600);
+	int fd = weft_chased_create(at, open_flags(spec), 0600);
 
 	*created = fd >= 0;
 	if (fd >= 0)
 		return fd;
 	/* Some file systems refuse O_DIRECT only after they have created the file. */
 	if (fd == -EINVAL && spec->direct) {
-		weft_chased_remove(at);
+		weft_chased_unlink(at);
 		return open_failed(spec, fd, err);
 	}
 	return weft_spec_fail(spec, err, fd, "cannot create it: %s", strerror(-fd));
@@ -78,10 +78,10 @@ static int open_or_create(struct weft_chased *at, const struct weft_spec *spec, 
 
 	if (rc == 0)
 		rc = check_kind(at, spec, err);
-	if (rc == 0 && !at->there && spec->size && !spec->read_only)
+	if (rc == 0 && !at->exists && spec->size && !spec->read_only)
 		return create(at, spec, created, err);
 	if (rc == 0)
-		rc = at->there ? weft_chased_open(at, open_flags(spec)) : -ENOENT;
+		rc = at->exists ? weft_chased_open(at, open_flags(spec)) : -ENOENT;
 	return rc < 0 ? open_failed(spec, rc, err) : rc;
 }
 
@@ -138,7 +138,7 @@ static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
 static int sync_name(const struct weft_chased *at, const struct weft_spec *spec, bool created,
 		     struct weft_err *err)
 {
-	int rc = weft_chased_sync(at);
+	int rc = weft_chased_sync_dir(at);
 	bool old = !created && (rc == -EACCES || rc == -EINVAL);
 
 	if (rc < 0 && !old)
@@ -247,8 +247,8 @@ static void remove_created(const struct weft_disk *disk)
 
 	if (fstat(disk->fd, &st) < 0 || weft_chase(&at, disk->path, NULL) < 0)
 		return;
-	if (at.there && at.st.st_dev == st.st_dev && at.st.st_ino == st.st_ino &&
-	    weft_chased_remove(&at) == 0)
+	if (at.exists && at.st.st_dev == st.st_dev && at.st.st_ino == st.st_ino &&
+	    weft_chased_unlink(&at) == 0)
 		weft_info("%s: removed again", disk->path);
 }
 
@@ -301,7 +301,7 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 	if (rc == 0 && !spec->read_only)
 		rc = sync_name(&at, spec, created, err);
 	if (rc < 0 && created)
-		weft_chased_remove(&at); /* we hold the lock, so it is still ours */
+		weft_chased_unlink(&at); /* we hold the lock, so it is still ours */
 	if (rc < 0)
 		return rc;
 	file->created = created && !spec->node;

@@ -18,7 +18,7 @@
 #include "lock/value_lock.h"
 
 static const off_t nodes_at = (off_t)1 << 62;
-static const struct weft_agree as_at = { 3ll << 61, WEFT_AS_MAX };
+static const struct weft_value_range as_at = { 3ll << 61, WEFT_AS_MAX };
 
 static int set_lock(int fd, short type, off_t start, off_t len)
 {
@@ -53,10 +53,10 @@ int weft_disk_lock(int fd, const struct weft_spec *spec)
  * who may only read the file, do not count. If the test fails, I/O may be under way. */
 bool weft_disk_left(struct weft_backend *be, unsigned node)
 {
-	return weft_ofd_held(weft_disk_of(be)->fd, F_RDLCK, nodes_at + node, 1, NULL);
+	return weft_ofd_test(weft_disk_of(be)->fd, F_RDLCK, nodes_at + node, 1, NULL);
 }
 
 int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
-	return weft_agree(weft_disk_of(be)->fd, &as_at, as, other);
+	return weft_value_lock(weft_disk_of(be)->fd, &as_at, as, other);
 }

@@ -87,10 +87,10 @@ static bool copy_out(struct mem *mem, struct weft_io *io)
 {
 	const char *from = mem->base + io->offset;
 
-	if (!weft_guard_share(mem->be.guard, from, io->length))
+	if (!weft_guard_try_read(mem->be.guard, from, io->length))
 		return false;
 	memcpy(io->buf, from, io->length);
-	weft_guard_unshare(mem->be.guard, from, io->length);
+	weft_guard_unlock_read(mem->be.guard, from, io->length);
 	return true;
 }
 
@@ -98,10 +98,10 @@ static bool copy_in(struct mem *mem, struct weft_io *io)
 {
 	char *to = mem->base + io->offset;
 
-	if (!weft_guard_take(mem->be.guard, to, io->length))
+	if (!weft_guard_try_write(mem->be.guard, to, io->length))
 		return false;
 	memcpy(to, io->buf, io->length);
-	weft_guard_give(mem->be.guard, to, io->length);
+	weft_guard_unlock_write(mem->be.guard, to, io->length);
 	weft_huge_wrote(&mem->huge, io->offset, io->length);
 	return true;
 }
@@ -126,11 +126,11 @@ static bool clear(struct mem *mem, struct weft_io *io)
 	uint64_t from = io->offset, to = from + io->length;
 
 	assert(from / WEFT_HUGE_BYTES == (to - 1) / WEFT_HUGE_BYTES);
-	if (!weft_guard_take(mem->be.guard, mem->base + from, io->length))
+	if (!weft_guard_try_write(mem->be.guard, mem->base + from, io->length))
 		return false;
 	weft_reactor_bulk_spend(weft_reactor_self(), (uint32_t)io->length);
 	zero(mem, from, to);
-	weft_guard_give(mem->be.guard, mem->base + from, io->length);
+	weft_guard_unlock_write(mem->be.guard, mem->base + from, io->length);
 	return true;
 }
 

@@ -196,7 +196,7 @@ static int reject_key(struct parse *p, const char *name)
 
 static int set_value(struct parse *p, const struct key *key, const char *value)
 {
-	struct weft_err doubt = { "" };
+	struct weft_err why = { "" };
 	int rc;
 
 	if (value && !key->expected)
@@ -207,8 +207,8 @@ static int set_value(struct parse *p, const struct key *key, const char *value)
 	rc = key->set(p->spec, value);
 	if (rc == -ERANGE)
 		return reject(p, rc, "key \"%s\": %.40s is too large", key->name, value);
-	if (rc < 0 && key->set == set_size && weft_size_doubt(value, &doubt))
-		return reject(p, rc, "key \"%s\": %s", key->name, doubt.text);
+	if (rc < 0 && key->set == set_size && weft_size_is_ambiguous(value, &why))
+		return reject(p, rc, "key \"%s\": %s", key->name, why.text);
 	if (rc < 0)
 		return reject(p, rc, "key \"%s\" cannot be \"%.40s\"; expected %s", key->name,
 			      value, key->expected);
@@ -261,7 +261,7 @@ static int parse_type(struct parse *p, const char *type)
 static int parse_arg(struct parse *p, const char *arg)
 {
 	struct weft_spec *spec = p->spec;
-	struct weft_err doubt = { "" };
+	struct weft_err why = { "" };
 	int rc;
 
 	if (!arg || !*arg)
@@ -274,8 +274,8 @@ static int parse_arg(struct parse *p, const char *arg)
 	rc = parse_size(arg, &spec->size);
 	if (rc == -ERANGE)
 		return reject(p, rc, "%.40s is too large", arg);
-	if (rc < 0 && weft_size_doubt(arg, &doubt))
-		return reject(p, rc, "%s", doubt.text);
+	if (rc < 0 && weft_size_is_ambiguous(arg, &why))
+		return reject(p, rc, "%s", why.text);
 	if (rc < 0)
 		return reject(p, rc, "\"%.40s\" is not a size; expected %s, such as %s:1G", arg,
 			      spec->ops->usage, spec->type);

@@ -13,7 +13,7 @@ void weft_addr_counts_init(struct weft_addr_counts *counts)
 	counts->key |= 1;
 }
 
-static uint64_t prefix(const struct sockaddr_storage *addr)
+static uint64_t addr_prefix(const struct sockaddr_storage *addr)
 {
 	uint64_t bits;
 
@@ -23,20 +23,21 @@ static uint64_t prefix(const struct sockaddr_storage *addr)
 	return bits;
 }
 
-unsigned weft_addr_index(const struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
+unsigned weft_addr_counts_index(const struct weft_addr_counts *counts,
+				const struct sockaddr_storage *addr)
 {
-	uint64_t hash = (prefix(addr) ^ counts->key) * 0x9e3779b97f4a7c15;
+	uint64_t hash = (addr_prefix(addr) ^ counts->key) * 0x9e3779b97f4a7c15;
 
 	hash = (hash ^ hash >> 32) * counts->key;
 	return (unsigned)(hash >> 56);
 }
 
-uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
+uint32_t *weft_addr_counts_at(struct weft_addr_counts *counts, const struct sockaddr_storage *addr)
 {
-	return &counts->counters[weft_addr_index(counts, addr)];
+	return &counts->counters[weft_addr_counts_index(counts, addr)];
 }
 
-uint32_t weft_addr_counts_most(const struct weft_addr_counts *counts)
+uint32_t weft_addr_counts_max(const struct weft_addr_counts *counts)
 {
 	uint32_t most = 0;
 

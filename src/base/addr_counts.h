@@ -17,10 +17,10 @@ struct weft_addr_counts {
 
 void weft_addr_counts_init(struct weft_addr_counts *counts);
 /* The index of @addr's counter. */
-unsigned weft_addr_index(const struct weft_addr_counts *counts,
-			 const struct sockaddr_storage *addr);
+unsigned weft_addr_counts_index(const struct weft_addr_counts *counts,
+				const struct sockaddr_storage *addr);
 /* The counter of @addr, which the caller may change. */
-uint32_t *weft_addr_counter(struct weft_addr_counts *counts, const struct sockaddr_storage *addr);
-uint32_t weft_addr_counts_most(const struct weft_addr_counts *counts);
+uint32_t *weft_addr_counts_at(struct weft_addr_counts *counts, const struct sockaddr_storage *addr);
+uint32_t weft_addr_counts_max(const struct weft_addr_counts *counts);
 
 #endif

@@ -36,7 +36,7 @@ struct walk {
 
 /* --- who could have put it there -------------------------------------------------------------- */
 
-static int distrust(const struct walk *walk, const char *what, const char *why)
+static int fail_untrusted(const struct walk *walk, const char *what, const char *why)
 {
 	return weft_fail(
 		walk->err, -EPERM,
@@ -60,8 +60,8 @@ static bool is_fixed(const struct stat *st, const struct stat *folder)
 }
 
 /* @st is of @path, which is in @folder. */
-static int judge(const struct walk *walk, const char *path, const struct stat *st,
-		 const struct stat *folder)
+static int check_owner(const struct walk *walk, const char *path, const struct stat *st,
+		       const struct stat *folder)
 {
 	char why[64];
 
@@ -70,10 +70,10 @@ static int judge(const struct walk *walk, const char *path, const struct stat *s
 		return 0;
 	if (st->st_uid && st->st_uid != geteuid() && st->st_uid != folder->st_uid) {
 		snprintf(why, sizeof(why), "belongs to user %u", st->st_uid);
-		return distrust(walk, path, why);
+		return fail_untrusted(walk, path, why);
 	}
 	if (S_ISREG(st->st_mode) && st->st_nlink > 1)
-		return distrust(walk, path, "has another name as well");
+		return fail_untrusted(walk, path, "has another name as well");
 	return 0;
 }
 
@@ -91,16 +91,16 @@ static void next_name(struct walk *walk, char name[PATH_MAX])
 }
 
 /* Takes @fd, which is in @folder or in no folder (-1). */
-static int stand_at(struct walk *walk, int folder, int fd)
+static int walk_move_to(struct walk *walk, int folder, int fd)
 {
 	struct weft_chased *at = walk->at;
 	int rc = fd < 0 ? -errno : 0;
 
-	if (at->folder != folder)
-		weft_closep(&at->folder);
+	if (at->dirfd != folder)
+		weft_closep(&at->dirfd);
 	if (at->fd != folder && at->fd != fd)
 		weft_closep(&at->fd);
-	at->folder = folder;
+	at->dirfd = folder;
 	at->fd = fd;
 	return rc == 0 && fstat(fd, &at->st) < 0 ? -errno : rc;
 }
@@ -110,7 +110,7 @@ static int go_to_cwd(struct walk *walk)
 	strcpy(walk->at->path, walk->cwd);
 	walk->at->name[0] = '\0';
 	walk->from_cwd = true;
-	return stand_at(walk, -1, open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	return walk_move_to(walk, -1, open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 static int go_to_root(struct walk *walk)
@@ -118,7 +118,7 @@ static int go_to_root(struct walk *walk)
 	walk->from_cwd = false;
 	strcpy(walk->at->path, "/");
 	walk->at->name[0] = '\0';
-	return stand_at(walk, -1, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+	return walk_move_to(walk, -1, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 static void cut_last_name(char *path)
@@ -128,7 +128,7 @@ static void cut_last_name(char *path)
 	slash[slash == path] = '\0';
 }
 
-static int put_before_rest(struct walk *walk, const char *text)
+static int prepend_to_rest(struct walk *walk, const char *text)
 {
 	char rest[PATH_MAX];
 
@@ -137,7 +137,7 @@ static int put_before_rest(struct walk *walk, const char *text)
 }
 
 /* The part of @path below @folder; NULL: it is not below it. */
-static const char *below(const char *path, const char *folder)
+static const char *path_below(const char *path, const char *folder)
 {
 	size_t length = strlen(folder);
 
@@ -154,15 +154,15 @@ static int go_up(struct walk *walk)
 	const char *down;
 	int rc;
 
-	if (walk->at->of_kernel)
+	if (walk->at->is_magic_link)
 		return weft_fail(walk->err, -EINVAL,
 				 "%.300s: \"..\" after a link of /proc is not followed; name the "
 				 "folder that it leads to",
 				 walk->named);
 	strcpy(folder, walk->at->path);
 	cut_last_name(folder);
-	down = walk->from_cwd ? below(folder, walk->cwd) : NULL;
-	rc = put_before_rest(walk, down ? down : folder);
+	down = walk->from_cwd ? path_below(folder, walk->cwd) : NULL;
+	rc = prepend_to_rest(walk, down ? down : folder);
 	if (rc < 0)
 		return rc;
 	return down ? go_to_cwd(walk) : go_to_root(walk);
@@ -187,24 +187,24 @@ static int go_down(struct walk *walk, const char *name)
 		return -ENAMETOOLONG;
 	snprintf(at->path + length, PATH_MAX - length, "/%s", name);
 	strcpy(at->name, name);
-	return stand_at(walk, at->fd, open_name(at->fd, name));
+	return walk_move_to(walk, at->fd, open_name(at->fd, name));
 }
 
 /* Magic links of /proc do not say where they lead to; only the kernel makes them. */
-static bool is_of_kernel(int fd)
+static bool is_in_procfs(int fd)
 {
 	struct statfs fs;
 
 	return !fstatfs(fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
 }
 
-static int follow_kernel(struct walk *walk)
+static int follow_magic_link(struct walk *walk)
 {
 	struct weft_chased *at = walk->at;
 
-	at->of_kernel = true;
+	at->is_magic_link = true;
 	at->fixed = false;
-	return stand_at(walk, at->folder, openat(at->folder, at->name, O_PATH | O_CLOEXEC));
+	return walk_move_to(walk, at->dirfd, openat(at->dirfd, at->name, O_PATH | O_CLOEXEC));
 }
 
 static int follow_link(struct walk *walk)
@@ -214,25 +214,25 @@ static int follow_link(struct walk *walk)
 	ssize_t length;
 	int rc;
 
-	if (is_of_kernel(at->fd))
-		return follow_kernel(walk);
+	if (is_in_procfs(at->fd))
+		return follow_magic_link(walk);
 	if (++walk->links > LINKS_MAX)
 		return -ELOOP;
 	length = readlinkat(at->fd, "", text, sizeof(text) - 1);
 	if (length < 0)
 		return -errno;
 	text[length] = '\0';
-	rc = put_before_rest(walk, text);
+	rc = prepend_to_rest(walk, text);
 	if (rc < 0)
 		return rc;
 	if (text[0] == '/')
 		return go_to_root(walk);
 	cut_last_name(at->path);
 	at->name[0] = '\0';
-	return stand_at(walk, -1, take_fd(&at->folder));
+	return walk_move_to(walk, -1, take_fd(&at->dirfd));
 }
 
-static int step(struct walk *walk, const char *name)
+static int follow_name(struct walk *walk, const char *name)
 {
 	const struct stat folder = walk->at->st;
 	int rc;
@@ -243,34 +243,34 @@ static int step(struct walk *walk, const char *name)
 		return 0;
 	if (!strcmp(name, ".."))
 		return go_up(walk);
-	walk->at->of_kernel = false;
+	walk->at->is_magic_link = false;
 	rc = go_down(walk, name);
 	if (rc == 0)
-		rc = judge(walk, walk->at->path, &walk->at->st, &folder);
+		rc = check_owner(walk, walk->at->path, &walk->at->st, &folder);
 	return rc == 0 && S_ISLNK(walk->at->st.st_mode) ? follow_link(walk) : rc;
 }
 
 /* --- the walk --------------------------------------------------------------------------------- */
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool is_same_inode(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* false: @fd was at the root, or in a folder that this user may not search. */
-static bool climb(int *fd, struct stat *st)
+static bool open_parent(int *fd, struct stat *st)
 {
 	const struct stat was = *st;
 	int up = openat(*fd, "..", O_PATH | O_CLOEXEC);
 
 	weft_closep(fd);
 	*fd = up;
-	return up >= 0 && fstat(up, st) == 0 && !is_same(st, &was);
+	return up >= 0 && fstat(up, st) == 0 && !is_same_inode(st, &was);
 }
 
 /* The folders above the working directory count, too, as far up as this user may go. They are found
  * by "..", not by name: a user may work in a folder that no path of his reaches. */
-static int judge_cwd(const struct walk *walk)
+static int check_cwd_owners(const struct walk *walk)
 {
 	_cleanup_(weft_closep) int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st, folder = walk->at->st;
@@ -280,41 +280,41 @@ static int judge_cwd(const struct walk *walk)
 	strcpy(path, walk->cwd);
 	do {
 		st = folder;
-		if (!climb(&fd, &folder)) {
+		if (!open_parent(&fd, &folder)) {
 			walk->at->fixed &= fd >= 0; /* else it is not known what is above */
 			return 0;
 		}
-		rc = judge(walk, path, &st, &folder);
+		rc = check_owner(walk, path, &st, &folder);
 		cut_last_name(path);
 	} while (rc == 0);
 	return rc;
 }
 
-static int begin_at_cwd(struct walk *walk)
+static int start_walk_at_cwd(struct walk *walk)
 {
 	int rc;
 
 	if (!getcwd(walk->cwd, sizeof(walk->cwd)))
 		return -errno;
 	rc = go_to_cwd(walk);
-	return rc < 0 ? rc : judge_cwd(walk);
+	return rc < 0 ? rc : check_cwd_owners(walk);
 }
 
-static int begin(struct walk *walk)
+static int start_walk(struct walk *walk)
 {
 	if (!walk->named[0])
 		return -ENOENT;
 	if (snprintf(walk->rest, PATH_MAX, "%s", walk->named) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	return walk->named[0] == '/' ? go_to_root(walk) : begin_at_cwd(walk);
+	return walk->named[0] == '/' ? go_to_root(walk) : start_walk_at_cwd(walk);
 }
 
 /* Only the last name may be missing. One that ends in "/" is a folder's. */
-static int end(struct walk *walk, int rc)
+static int finish_walk(struct walk *walk, int rc)
 {
 	bool slash = walk->named[strlen(walk->named) - 1] == '/';
 
-	walk->at->there = rc == 0;
+	walk->at->exists = rc == 0;
 	if (rc == -ENOENT && !walk->rest[0])
 		return 0;
 	if (rc < 0)
@@ -322,10 +322,10 @@ static int end(struct walk *walk, int rc)
 	return slash && !S_ISDIR(walk->at->st.st_mode) ? -ENOTDIR : 0;
 }
 
-static int follow_all(struct walk *walk)
+static int walk_path(struct walk *walk)
 {
 	char name[PATH_MAX];
-	int rc = begin(walk);
+	int rc = start_walk(walk);
 
 	if (rc < 0)
 		return rc;
@@ -333,9 +333,9 @@ static int follow_all(struct walk *walk)
 		next_name(walk, name);
 		if (!name[0])
 			break;
-		rc = step(walk, name);
+		rc = follow_name(walk, name);
 	}
-	return end(walk, rc);
+	return finish_walk(walk, rc);
 }
 
 int weft_chase(struct weft_chased *chased, const char *path, struct weft_err *err)
@@ -343,11 +343,11 @@ int weft_chase(struct weft_chased *chased, const char *path, struct weft_err *er
 	struct walk walk = { .at = chased, .named = path, .err = err };
 	int rc;
 
-	chased->folder = chased->fd = -1;
-	chased->of_kernel = false;
+	chased->dirfd = chased->fd = -1;
+	chased->is_magic_link = false;
 	chased->fixed = true;
 	strcpy(chased->path, "/");
-	rc = follow_all(&walk);
+	rc = walk_path(&walk);
 	if (rc < 0)
 		weft_chased_close(chased);
 	return rc;
@@ -358,21 +358,21 @@ void weft_chased_close(struct weft_chased *chased)
 	if (!chased->path[0])
 		return;
 	weft_closep(&chased->fd);
-	weft_closep(&chased->folder);
+	weft_closep(&chased->dirfd);
 	chased->path[0] = '\0';
 }
 
 /* --- operations on what was found ------------------------------------------------------------- */
 
 /* Opening a file never blocks: a FIFO may have been put in its place. */
-static int how_to_open(const struct weft_chased *chased)
+static int open_flags(const struct weft_chased *chased)
 {
-	return (chased->of_kernel ? 0 : O_NOFOLLOW) |
+	return (chased->is_magic_link ? 0 : O_NOFOLLOW) |
 	       (S_ISREG(chased->st.st_mode) ? O_NONBLOCK : 0) | O_CLOEXEC | O_NOCTTY;
 }
 
 /* A link is not followed, and a FIFO that nobody reads cannot be written to. */
-static int why_not_open(const struct weft_chased *chased, int error)
+static int open_error(const struct weft_chased *chased, int error)
 {
 	bool exchanged = error == ELOOP || (error == ENXIO && S_ISREG(chased->st.st_mode));
 
@@ -395,51 +395,51 @@ int weft_chased_open(const struct weft_chased *chased, int flags)
 	struct stat st;
 	int rc;
 
-	if (chased->folder < 0)
+	if (chased->dirfd < 0)
 		return -EISDIR;
-	fd = openat(chased->folder, chased->name, flags | how_to_open(chased));
+	fd = openat(chased->dirfd, chased->name, flags | open_flags(chased));
 	if (fd < 0)
-		return why_not_open(chased, errno);
+		return open_error(chased, errno);
 	if (fstat(fd, &st) < 0 || st.st_dev != chased->st.st_dev || st.st_ino != chased->st.st_ino)
 		return -ESTALE;
 	rc = set_flags(fd, flags);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
-int weft_chased_make(const struct weft_chased *chased, int flags, mode_t mode)
+int weft_chased_create(const struct weft_chased *chased, int flags, mode_t mode)
 {
-	int fd = openat(chased->folder, chased->name,
+	int fd = openat(chased->dirfd, chased->name,
 			flags | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
 
 	return fd < 0 ? -errno : fd;
 }
 
-int weft_chase_or_make(const char *path, int flags, mode_t mode, struct weft_err *err)
+int weft_chase_or_create(const char *path, int flags, mode_t mode, struct weft_err *err)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	int rc = weft_chase(&at, path, err);
 
-	if (rc == 0 && at.there && !S_ISREG(at.st.st_mode))
+	if (rc == 0 && at.exists && !S_ISREG(at.st.st_mode))
 		return weft_fail(err, -EINVAL, "%s: it is not a regular file", path);
 	if (rc == 0)
-		rc = at.there ? weft_chased_open(&at, O_WRONLY | flags) :
-				weft_chased_make(&at, O_WRONLY | flags, mode);
+		rc = at.exists ? weft_chased_open(&at, O_WRONLY | flags) :
+				 weft_chased_create(&at, O_WRONLY | flags, mode);
 	return rc < 0 ? weft_fail(err, rc, "%s: %s", path, strerror(-rc)) : rc;
 }
 
-int weft_chased_make_folder(const struct weft_chased *chased, mode_t mode)
+int weft_chased_mkdir(const struct weft_chased *chased, mode_t mode)
 {
-	return mkdirat(chased->folder, chased->name, mode) < 0 ? -errno : 0;
+	return mkdirat(chased->dirfd, chased->name, mode) < 0 ? -errno : 0;
 }
 
-int weft_chased_remove(const struct weft_chased *chased)
+int weft_chased_unlink(const struct weft_chased *chased)
 {
-	return unlinkat(chased->folder, chased->name, 0) < 0 ? -errno : 0;
+	return unlinkat(chased->dirfd, chased->name, 0) < 0 ? -errno : 0;
 }
 
-int weft_chased_sync(const struct weft_chased *chased)
+int weft_chased_sync_dir(const struct weft_chased *chased)
 {
-	_cleanup_(weft_closep) int fd = openat(chased->folder, ".",
+	_cleanup_(weft_closep) int fd = openat(chased->dirfd, ".",
 					       O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
@@ -457,6 +457,6 @@ int weft_chased_addr(const struct weft_chased *chased, struct sockaddr_un *addr)
 		return 0;
 	}
 	length = snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d/%s",
-			  chased->folder, chased->name);
+			  chased->dirfd, chased->name);
 	return length < (int)sizeof(addr->sun_path) ? 0 : -ENAMETOOLONG;
 }

@@ -12,26 +12,26 @@
 
 #include "base/clock.h"
 
-#define WEFT_ECHO_NS UINT64_C(1000000000)
+#define WEFT_SIGNAL_DEBOUNCE_NS UINT64_C(1000000000)
 
 /* The time of the last signal that counted; 0: none has. */
-typedef _Atomic uint64_t weft_echo;
+typedef _Atomic uint64_t weft_signal_debounce;
 
-/* Whether a signal at @now_ns (CLOCK_MONOTONIC) is an echo of the one before it. Also for signal
+/* Whether a signal at @now_ns (CLOCK_MONOTONIC) is a bounce of the one before it. Also for signal
  * handlers. */
-static inline bool weft_is_echo(weft_echo *last, uint64_t now_ns)
+static inline bool weft_signal_is_bounce(weft_signal_debounce *last, uint64_t now_ns)
 {
 	uint64_t before = atomic_load(last);
 
-	if (before && now_ns - before < WEFT_ECHO_NS)
+	if (before && now_ns - before < WEFT_SIGNAL_DEBOUNCE_NS)
 		return true;
 	atomic_store(last, now_ns);
 	return false;
 }
 
-static inline bool weft_is_echo_now(weft_echo *last)
+static inline bool weft_signal_is_bounce_now(weft_signal_debounce *last)
 {
-	return weft_is_echo(last, weft_monotonic_ns());
+	return weft_signal_is_bounce(last, weft_monotonic_ns());
 }
 
 #endif

@@ -27,28 +27,29 @@
 #define MARK       S_ISVTX
 #define OWNER_ONLY 0600
 
-static int fail(struct weft_err *err, const char *path)
+static int fail_errno(struct weft_err *err, const char *path)
 {
 	int rc = -errno;
 
 	return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
 }
 
-int weft_draft_place(struct weft_draft *draft, const char *path, bool replace, struct weft_err *err)
+int weft_draft_locate(struct weft_draft *draft, const char *path, bool replace,
+		      struct weft_err *err)
 {
 	const struct weft_chased *at = &draft->at;
 	int rc = weft_chase(&draft->at, path, err);
 
-	if (rc == 0 && at->there && !S_ISREG(at->st.st_mode))
+	if (rc == 0 && at->exists && !S_ISREG(at->st.st_mode))
 		rc = weft_fail(err, -EINVAL, "%s is there, and is not a regular file", path);
 	else if (rc < 0)
 		weft_fail(err, rc, "%s: %s", path, strerror(-rc));
-	else if (at->there && !replace)
+	else if (at->exists && !replace)
 		rc = -EEXIST;
 	if (rc < 0)
 		weft_chased_close(&draft->at);
 	draft->replaces = replace;
-	draft->mode = at->there ? at->st.st_mode & 0777 : OWNER_ONLY;
+	draft->mode = at->exists ? at->st.st_mode & 0777 : OWNER_ONLY;
 	return rc;
 }
 
@@ -59,39 +60,40 @@ void weft_draft_set_mode(struct weft_draft *draft, mode_t mode)
 	mode_t mask = umask(077);
 
 	umask(mask);
-	if (!draft->at.there)
+	if (!draft->at.exists)
 		draft->mode = mode & ~mask;
 }
 
-static int look_at(const struct weft_draft *draft, const char *name, struct stat *st)
+static int stat_name(const struct weft_draft *draft, const char *name, struct stat *st)
 {
-	return fstatat(draft->at.folder, name, st, AT_SYMLINK_NOFOLLOW);
+	return fstatat(draft->at.dirfd, name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 /* --- create ----------------------------------------------------------------------------------- */
 
 /* Between open and lock another process may have removed it, or completed it. */
-static bool is_still(const struct weft_draft *draft, int fd, const char *name)
+static bool is_same_file(const struct weft_draft *draft, int fd, const char *name)
 {
 	struct stat open, there;
 
-	return !fstat(fd, &open) && !look_at(draft, name, &there) && open.st_dev == there.st_dev &&
-	       open.st_ino == there.st_ino;
+	return !fstat(fd, &open) && !stat_name(draft, name, &there) &&
+	       open.st_dev == there.st_dev && open.st_ino == there.st_ino;
 }
 
-static int lock(const struct weft_draft *draft, int fd, const char *name, struct weft_err *err)
+static int lock_draft(const struct weft_draft *draft, int fd, const char *name,
+		      struct weft_err *err)
 {
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_still(draft, fd, name))
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_same_file(draft, fd, name))
 		return weft_fail(err, -EBUSY, "%s is being written by another process",
 				 draft->at.path);
 	return 0;
 }
 
-/* A process that was killed in put_in_place() leaves FILE as a second name of the draft. */
-static bool is_ours(const struct weft_draft *draft, const struct stat *st)
+/* A process that was killed in rename_into_place() leaves FILE as a second name of the draft. */
+static bool is_abandoned_draft(const struct weft_draft *draft, const struct stat *st)
 {
 	struct stat file;
-	bool linked = !look_at(draft, draft->at.name, &file) && file.st_dev == st->st_dev &&
+	bool linked = !stat_name(draft, draft->at.name, &file) && file.st_dev == st->st_dev &&
 		      file.st_ino == st->st_ino;
 
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_nlink == 1u + linked &&
@@ -100,49 +102,49 @@ static bool is_ours(const struct weft_draft *draft, const struct stat *st)
 
 /* Removes a draft that was left and creates a new one: another process may have the old one
  * open. */
-static int remove_left(const struct weft_draft *draft, const char *name, struct weft_err *err)
+static int remove_abandoned(const struct weft_draft *draft, const char *name, struct weft_err *err)
 {
 	_cleanup_(weft_closep) int fd = -1;
 	struct stat st;
 	int rc;
 
-	if (look_at(draft, name, &st) < 0)
-		return errno == ENOENT ? 0 : fail(err, draft->at.path);
-	if (!is_ours(draft, &st))
+	if (stat_name(draft, name, &st) < 0)
+		return errno == ENOENT ? 0 : fail_errno(err, draft->at.path);
+	if (!is_abandoned_draft(draft, &st))
 		return weft_fail(
 			err, -EEXIST,
 			"%s.part is in the way: it is not what a copy that was killed leaves "
 			"behind; rename it, or remove it",
 			draft->at.path);
-	fd = openat(draft->at.folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	fd = openat(draft->at.dirfd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
-		return fail(err, draft->at.path);
-	rc = lock(draft, fd, name, err);
-	if (rc == 0 && unlinkat(draft->at.folder, name, 0) < 0)
-		return fail(err, draft->at.path);
+		return fail_errno(err, draft->at.path);
+	rc = lock_draft(draft, fd, name, err);
+	if (rc == 0 && unlinkat(draft->at.dirfd, name, 0) < 0)
+		return fail_errno(err, draft->at.path);
 	return rc;
 }
 
-static int open_new(const struct weft_draft *draft, const char *name)
+static int create_exclusive(const struct weft_draft *draft, const char *name)
 {
-	return openat(draft->at.folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+	return openat(draft->at.dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
 		      MARK | OWNER_ONLY);
 }
 
-static int open_anew(const struct weft_draft *draft, const char *name, struct weft_err *err)
+static int create_draft_file(const struct weft_draft *draft, const char *name, struct weft_err *err)
 {
-	int fd = open_new(draft, name), rc;
+	int fd = create_exclusive(draft, name), rc;
 
 	if (fd < 0 && errno == EEXIST) {
-		rc = remove_left(draft, name, err);
+		rc = remove_abandoned(draft, name, err);
 		if (rc < 0)
 			return rc;
-		fd = open_new(draft, name);
+		fd = create_exclusive(draft, name);
 	}
-	return fd < 0 ? fail(err, draft->at.path) : fd;
+	return fd < 0 ? fail_errno(err, draft->at.path) : fd;
 }
 
-int weft_draft_make(struct weft_draft *draft, struct weft_err *err)
+int weft_draft_create(struct weft_draft *draft, struct weft_err *err)
 {
 	_cleanup_(weft_freep) char *name = NULL;
 	_cleanup_(weft_closep) int fd = -1;
@@ -152,8 +154,8 @@ int weft_draft_make(struct weft_draft *draft, struct weft_err *err)
 		name = NULL;
 		return weft_fail(err, -ENOMEM, "no memory");
 	}
-	fd = open_anew(draft, name, err);
-	rc = fd < 0 ? fd : lock(draft, fd, name, err);
+	fd = create_draft_file(draft, name, err);
+	rc = fd < 0 ? fd : lock_draft(draft, fd, name, err);
 	if (rc < 0)
 		return rc;
 	draft->name = take_ptr(&name);
@@ -168,21 +170,21 @@ static bool has_acl(const struct weft_draft *draft)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", draft->at.folder, draft->at.name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", draft->at.dirfd, draft->at.name);
 	return lgetxattr(path, "system.posix_acl_access", NULL, 0) > 0;
 }
 
 /* The mode of the replaced file was meant for that file's group, and not for another. */
 static void keep_group(struct weft_draft *draft, int fd)
 {
-	if (!draft->at.there)
+	if (!draft->at.exists)
 		return;
 	if (has_acl(draft) || fchown(fd, (uid_t)-1, draft->at.st.st_gid) < 0)
 		draft->mode &= ~(mode_t)S_IRWXG;
 }
 
 /* A file system that has lost the mark keeps no modes: there is nothing to set. */
-static int take_mark_off(int fd, mode_t mode)
+static int clear_mark(int fd, mode_t mode)
 {
 	struct stat st;
 
@@ -202,21 +204,21 @@ static int rename_if_free(const struct weft_draft *draft)
 {
 	struct stat st;
 
-	if (look_at(draft, draft->at.name, &st) == 0)
+	if (stat_name(draft, draft->at.name, &st) == 0)
 		errno = EEXIST;
 	if (errno != ENOENT)
 		return -1;
-	return renameat(draft->at.folder, draft->name, draft->at.folder, draft->at.name);
+	return renameat(draft->at.dirfd, draft->name, draft->at.dirfd, draft->at.name);
 }
 
 /* A file that another process created meanwhile is not replaced, unless the caller asked for that.
  * A few file systems cannot rename that way, but can link only if the name is free; some of them
  * have no links either. */
-static int put_in_place(const struct weft_draft *draft)
+static int rename_into_place(const struct weft_draft *draft)
 {
 	unsigned flags = draft->replaces ? 0 : RENAME_NOREPLACE;
 	const char *name = draft->at.name;
-	int folder = draft->at.folder;
+	int folder = draft->at.dirfd;
 	int rc = renameat2(folder, draft->name, folder, name, flags);
 
 	if (rc == 0 || errno != EINVAL || !flags)
@@ -236,38 +238,38 @@ static int put_in_place(const struct weft_draft *draft)
  * A reader sees the old file or all of the new one; others than its owner may be refused until the
  * mark is off. The folder is flushed before that: else the disk might have the file without its
  * mark under its old name, which nobody would remove. */
-int weft_draft_complete(struct weft_draft *draft, int fd, struct weft_err *err)
+int weft_draft_commit(struct weft_draft *draft, int fd, struct weft_err *err)
 {
 	int rc;
 
 	keep_group(draft, fd);
 	if (fsync(fd) < 0)
-		return fail(err, draft->at.path);
-	if (put_in_place(draft) < 0)
+		return fail_errno(err, draft->at.path);
+	if (rename_into_place(draft) < 0)
 		return weft_fail(err, -errno, "%s: %s", draft->at.path,
 				 errno == EEXIST ? "somebody else has made it meanwhile" :
 						   strerror(errno));
 	free(take_ptr(&draft->name));
-	rc = weft_chased_sync(&draft->at);
-	if (take_mark_off(fd, draft->mode) < 0 || fsync(fd) < 0)
-		return fail(err, draft->at.path);
+	rc = weft_chased_sync_dir(&draft->at);
+	if (clear_mark(fd, draft->mode) < 0 || fsync(fd) < 0)
+		return fail_errno(err, draft->at.path);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: its folder cannot be flushed: %s", draft->at.path,
 				 strerror(-rc));
 	return 0;
 }
 
-void weft_draft_remove(struct weft_draft *draft)
+void weft_draft_discard(struct weft_draft *draft)
 {
 	if (draft->name)
-		unlinkat(draft->at.folder, draft->name, 0);
+		unlinkat(draft->at.dirfd, draft->name, 0);
 	free(take_ptr(&draft->name));
 }
 
 static int write_all(struct weft_draft *draft, int (*write)(FILE *to, const void *what),
 		     const void *what, struct weft_err *err)
 {
-	int fd = weft_draft_make(draft, err), rc;
+	int fd = weft_draft_create(draft, err), rc;
 	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!to) {
@@ -279,7 +281,7 @@ static int write_all(struct weft_draft *draft, int (*write)(FILE *to, const void
 	if (!rc && (fflush(to) || ferror(to)))
 		rc = errno ? -errno : -EIO;
 	if (!rc)
-		rc = weft_draft_complete(draft, fd, err);
+		rc = weft_draft_commit(draft, fd, err);
 	fclose(to);
 	return rc;
 }
@@ -291,7 +293,7 @@ int weft_draft_write(struct weft_draft *draft, int (*write)(FILE *to, const void
 
 	if (rc == 0)
 		return 0;
-	weft_draft_remove(draft);
+	weft_draft_discard(draft);
 	return weft_fail(err, rc, "%s: %s", draft->at.path, strerror(-rc));
 }
 

@@ -22,16 +22,16 @@ struct weft_draft {
 };
 
 /* -EEXIST, without a sentence: there is a file, and it may not be replaced. */
-int weft_draft_place(struct weft_draft *draft, const char *path, bool replace,
-		     struct weft_err *err);
+int weft_draft_locate(struct weft_draft *draft, const char *path, bool replace,
+		      struct weft_err *err);
 /* A new file gets @mode, less the umask, instead of 0600; one that replaces another keeps its
  * mode. */
 void weft_draft_set_mode(struct weft_draft *draft, mode_t mode);
 /* Its descriptor, which the caller owns, and which locks it. -EBUSY: another process writes it. */
-int weft_draft_make(struct weft_draft *draft, struct weft_err *err);
+int weft_draft_create(struct weft_draft *draft, struct weft_err *err);
 /* On 0 FILE is durable. */
-int weft_draft_complete(struct weft_draft *draft, int fd, struct weft_err *err);
-void weft_draft_remove(struct weft_draft *draft);
+int weft_draft_commit(struct weft_draft *draft, int fd, struct weft_err *err);
+void weft_draft_discard(struct weft_draft *draft);
 /* Creates a draft with what @write writes to @to, and completes it; on -errno there is no file, and
  * a sentence. */
 int weft_draft_write(struct weft_draft *draft, int (*write)(FILE *to, const void *what),

@@ -1,50 +1,50 @@
-/* fair_queue.c - fair queueing: waiters stand in lines, and lines take turns. */
+/* fair_queue.c - fair queueing: waiters stand in flows, and flows take turns. */
 #include "base/fair_queue.h"
 
-void weft_turns_line_init(struct weft_turns_line *line, struct weft_turns_line *within)
+void weft_fair_flow_init(struct weft_fair_flow *flow, struct weft_fair_flow *parent)
 {
-	line->within = within;
-	weft_list_init(&line->link);
-	weft_list_init(&line->lines);
-	weft_list_init(&line->waiting);
+	flow->parent = parent;
+	weft_list_init(&flow->link);
+	weft_list_init(&flow->flows);
+	weft_list_init(&flow->waiters);
 }
 
-static bool is_empty(const struct weft_turns_line *line)
+static bool flow_is_empty(const struct weft_fair_flow *flow)
 {
-	return weft_list_empty(&line->lines) && weft_list_empty(&line->waiting);
+	return weft_list_empty(&flow->flows) && weft_list_empty(&flow->waiters);
 }
 
-static void line_up(struct weft_list *lines, struct weft_turns_line *line)
+static void activate_flow(struct weft_list *flows, struct weft_fair_flow *flow)
 {
-	for (; line && weft_list_empty(&line->link); line = line->within)
-		weft_list_push(line->within ? &line->within->lines : lines, &line->link);
+	for (; flow && weft_list_empty(&flow->link); flow = flow->parent)
+		weft_list_push(flow->parent ? &flow->parent->flows : flows, &flow->link);
 }
 
-void weft_turns_push(struct weft_list *lines, struct weft_turns_line *line,
-		     struct weft_list *waiter)
+void weft_fair_queue_push(struct weft_list *flows, struct weft_fair_flow *flow,
+			  struct weft_list *waiter)
 {
-	weft_list_push(&line->waiting, waiter);
-	line_up(lines, line);
+	weft_list_push(&flow->waiters, waiter);
+	activate_flow(flows, flow);
 }
 
-struct weft_list *weft_turns_pop(struct weft_list *lines)
+struct weft_list *weft_fair_queue_pop(struct weft_list *flows)
 {
-	struct weft_turns_line *line = container_of(weft_list_pop(lines), struct weft_turns_line,
-						    link);
+	struct weft_fair_flow *flow = container_of(weft_list_pop(flows), struct weft_fair_flow,
+						   link);
 	struct weft_list *waiter;
 
-	if (weft_list_empty(&line->lines))
-		waiter = weft_list_pop(&line->waiting);
+	if (weft_list_empty(&flow->flows))
+		waiter = weft_list_pop(&flow->waiters);
 	else
-		waiter = weft_turns_pop(&line->lines);
-	if (!is_empty(line))
-		weft_list_push(lines, &line->link);
+		waiter = weft_fair_queue_pop(&flow->flows);
+	if (!flow_is_empty(flow))
+		weft_list_push(flows, &flow->link);
 	return waiter;
 }
 
-void weft_turns_remove(struct weft_turns_line *line, struct weft_list *waiter)
+void weft_fair_queue_remove(struct weft_fair_flow *flow, struct weft_list *waiter)
 {
 	weft_list_remove(waiter);
-	for (; line && is_empty(line); line = line->within)
-		weft_list_remove(&line->link);
+	for (; flow && flow_is_empty(flow); flow = flow->parent)
+		weft_list_remove(&flow->link);
 }

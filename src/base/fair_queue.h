@@ -1,36 +1,36 @@
 /* fair_queue.h - fair queueing: waiters of several tenants share one resource. Each tenant has a
- * line (a flow), and lines take turns.
+ * flow, and flows take turns.
  *
- *   line ┐                           ┌─▶ the line has more waiters? it goes to the end
- *   line ┼─▶ first line, its first ──┤
- *   line ┘   waiter                  └─▶ this waiter is served
+ *   flow ┐                           ┌─▶ the flow has more waiters? it goes to the end
+ *   flow ┼─▶ first flow, its first ──┤
+ *   flow ┘   waiter                  └─▶ this waiter is served
  *
- * A line is served once per round, however many waiters it has. A line may contain lines instead of
+ * A flow is served once per round, however many waiters it has. A flow may contain flows instead of
  * waiters; these take turns among themselves.
  *
- * The caller has a list of the lines in which somebody waits.
+ * The caller has a list of the flows in which somebody waits.
  *
- * Invariant: a line is in that list, or in its parent line, exactly while somebody waits in it.
- * Serving the last waiter may free the line's owner. */
+ * Invariant: a flow is in that list, or in its parent flow, exactly while somebody waits in it.
+ * Serving the last waiter may free the flow's owner. */
 #ifndef WEFT_BASE_FAIR_QUEUE_H
 #define WEFT_BASE_FAIR_QUEUE_H
 
 #include "base/list.h"
 
 /* Must not move while somebody waits in it. */
-struct weft_turns_line {
-	struct weft_turns_line *within; /* the parent line; NULL: it is in the list itself */
+struct weft_fair_flow {
+	struct weft_fair_flow *parent; /* the parent flow; NULL: it is in the list itself */
 	struct weft_list link;
-	struct weft_list lines, waiting;
+	struct weft_list flows, waiters;
 };
 
-void weft_turns_line_init(struct weft_turns_line *line, struct weft_turns_line *within);
-/* @waiter becomes the last one of @line. */
-void weft_turns_push(struct weft_list *lines, struct weft_turns_line *line,
-		     struct weft_list *waiter);
-/* Removes and returns the next waiter. @lines is not empty. */
-struct weft_list *weft_turns_pop(struct weft_list *lines);
-/* @waiter, which waits in @line, stops waiting. */
-void weft_turns_remove(struct weft_turns_line *line, struct weft_list *waiter);
+void weft_fair_flow_init(struct weft_fair_flow *flow, struct weft_fair_flow *parent);
+/* @waiter becomes the last one of @flow. */
+void weft_fair_queue_push(struct weft_list *flows, struct weft_fair_flow *flow,
+			  struct weft_list *waiter);
+/* Removes and returns the next waiter. @flows is not empty. */
+struct weft_list *weft_fair_queue_pop(struct weft_list *flows);
+/* @waiter, which waits in @flow, stops waiting. */
+void weft_fair_queue_remove(struct weft_fair_flow *flow, struct weft_list *waiter);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-static void place(struct weft_heap_node **at, struct weft_heap_node *node)
+static void link_node(struct weft_heap_node **at, struct weft_heap_node *node)
 {
 	*at = node;
 	if (node)
@@ -20,8 +20,8 @@ static struct weft_heap_node *meld(struct weft_heap_node *a, struct weft_heap_no
 		return a ? a : b;
 	large = a->key <= b->key ? b : a;
 	a = a->key <= b->key ? a : b;
-	place(&large->next, a->child);
-	place(&a->child, large);
+	link_node(&large->next, a->child);
+	link_node(&a->child, large);
 	return a;
 }
 
@@ -55,7 +55,7 @@ void weft_heap_push(struct weft_heap *heap, struct weft_heap_node *node, uint64_
 	assert(!weft_heap_has(node));
 	node->key = key;
 	node->child = node->next = NULL;
-	place(&heap->top, meld(heap->top, node));
+	link_node(&heap->top, meld(heap->top, node));
 }
 
 void weft_heap_remove(struct weft_heap *heap, struct weft_heap_node *node)
@@ -64,10 +64,10 @@ void weft_heap_remove(struct weft_heap *heap, struct weft_heap_node *node)
 
 	assert(weft_heap_has(node));
 	if (node == heap->top) {
-		place(&heap->top, rest);
+		link_node(&heap->top, rest);
 	} else {
-		place(node->owner, node->next);
-		place(&heap->top, meld(heap->top, rest));
+		link_node(node->owner, node->next);
+		link_node(&heap->top, meld(heap->top, rest));
 	}
 	node->owner = NULL;
 }

@@ -31,12 +31,12 @@ uint64_t weft_hist_high(unsigned index)
 }
 
 /* The adding thread is the only writer: no locked instruction is needed. */
-static void put(uint64_t *at, uint64_t value)
+static void store_relaxed(uint64_t *at, uint64_t value)
 {
 	__atomic_store_n(at, value, __ATOMIC_RELAXED);
 }
 
-static uint64_t get(const uint64_t *at)
+static uint64_t load_relaxed(const uint64_t *at)
 {
 	return __atomic_load_n(at, __ATOMIC_RELAXED);
 }
@@ -46,21 +46,21 @@ void weft_hist_add(struct weft_hist *hist, uint64_t value)
 	uint64_t *bucket = &hist->bucket[weft_hist_index(value)];
 
 	if (!hist->count || value < hist->min)
-		put(&hist->min, value);
+		store_relaxed(&hist->min, value);
 	if (value > hist->max)
-		put(&hist->max, value);
-	put(bucket, *bucket + 1);
-	put(&hist->sum, hist->sum + value);
-	put(&hist->count, hist->count + 1);
+		store_relaxed(&hist->max, value);
+	store_relaxed(bucket, *bucket + 1);
+	store_relaxed(&hist->sum, hist->sum + value);
+	store_relaxed(&hist->count, hist->count + 1);
 }
 
 /* The count is that of the buckets as they were read, so that a copy agrees with itself. */
 void weft_hist_merge(struct weft_hist *into, const struct weft_hist *from)
 {
-	uint64_t count = 0, min = get(&from->min), max = get(&from->max);
+	uint64_t count = 0, min = load_relaxed(&from->min), max = load_relaxed(&from->max);
 
 	for (unsigned i = 0; i < WEFT_HIST_BUCKETS; i++) {
-		uint64_t n = get(&from->bucket[i]);
+		uint64_t n = load_relaxed(&from->bucket[i]);
 
 		into->bucket[i] += n;
 		count += n;
@@ -71,7 +71,7 @@ void weft_hist_merge(struct weft_hist *into, const struct weft_hist *from)
 		into->min = min;
 	if (max > into->max)
 		into->max = max;
-	into->sum += get(&from->sum);
+	into->sum += load_relaxed(&from->sum);
 	into->count += count;
 }
 
@@ -93,7 +93,7 @@ void weft_hist_since(const struct weft_hist *now, const struct weft_hist *before
 	out->sum = now->sum - before->sum;
 }
 
-static uint64_t within(const struct weft_hist *hist, uint64_t value)
+static uint64_t clamp_to_seen(const struct weft_hist *hist, uint64_t value)
 {
 	return value > hist->max ? hist->max : value < hist->min ? hist->min : value;
 }
@@ -109,7 +109,7 @@ uint64_t weft_hist_percentile(const struct weft_hist *hist, double percent)
 	for (unsigned i = 0; i < WEFT_HIST_BUCKETS - 1; i++) {
 		seen += hist->bucket[i];
 		if (seen >= rank)
-			return within(hist, weft_hist_high(i));
+			return clamp_to_seen(hist, weft_hist_high(i));
 	}
 	return hist->max;
 }

@@ -11,22 +11,22 @@
 
 enum { BITS_FIRST = 4, BITS_MAX = 24 };
 
-void weft_ids_init(struct weft_ids *ids)
+void weft_id_hash_init(struct weft_id_hash *ids)
 {
-	*ids = (struct weft_ids){};
+	*ids = (struct weft_id_hash){};
 	if (getrandom(&ids->key, sizeof(ids->key), GRND_NONBLOCK) < 0)
 		ids->key = (uint64_t)time(NULL);
 	ids->key |= 1;
 }
 
-void weft_ids_free(struct weft_ids *ids)
+void weft_id_hash_free(struct weft_id_hash *ids)
 {
 	free(ids->chains);
 	ids->chains = NULL;
 	ids->bits = ids->count = 0;
 }
 
-static struct weft_id **chain_of(const struct weft_ids *ids, uint32_t number)
+static struct weft_id_node **chain_of(const struct weft_id_hash *ids, uint32_t number)
 {
 	uint64_t hash = (number ^ ids->key) * 0x9e3779b97f4a7c15;
 
@@ -34,20 +34,20 @@ static struct weft_id **chain_of(const struct weft_ids *ids, uint32_t number)
 	return &ids->chains[hash >> (64 - ids->bits)];
 }
 
-static void put(struct weft_ids *ids, struct weft_id *id)
+static void chain_insert(struct weft_id_hash *ids, struct weft_id_node *id)
 {
-	struct weft_id **chain = chain_of(ids, id->id);
+	struct weft_id_node **chain = chain_of(ids, id->id);
 
 	id->next = *chain;
 	*chain = id;
 }
 
-static int grow(struct weft_ids *ids)
+static int grow_chains(struct weft_id_hash *ids)
 {
-	struct weft_id **before = ids->chains, *id, *next;
+	struct weft_id_node **before = ids->chains, *id, *next;
 	size_t count = before ? (size_t)1 << ids->bits : 0;
 	unsigned bits = before ? ids->bits + 1 : BITS_FIRST;
-	struct weft_id **chains = calloc((size_t)1 << bits, sizeof(*chains));
+	struct weft_id_node **chains = calloc((size_t)1 << bits, sizeof(*chains));
 
 	if (!chains)
 		return -ENOMEM;
@@ -56,39 +56,39 @@ static int grow(struct weft_ids *ids)
 	for (size_t i = 0; i < count; i++) {
 		for (id = before[i]; id; id = next) {
 			next = id->next;
-			put(ids, id);
+			chain_insert(ids, id);
 		}
 	}
 	free(before);
 	return 0;
 }
 
-int weft_ids_add(struct weft_ids *ids, struct weft_id *id, uint32_t number)
+int weft_id_hash_add(struct weft_id_hash *ids, struct weft_id_node *id, uint32_t number)
 {
 	int rc = 0;
 
 	if (!ids->chains || (ids->count >> ids->bits && ids->bits < BITS_MAX))
-		rc = grow(ids);
+		rc = grow_chains(ids);
 	if (!ids->chains)
 		return rc;
 	id->id = number;
-	put(ids, id);
+	chain_insert(ids, id);
 	ids->count++;
 	return 0;
 }
 
-struct weft_id *weft_ids_find(const struct weft_ids *ids, uint32_t number)
+struct weft_id_node *weft_id_hash_find(const struct weft_id_hash *ids, uint32_t number)
 {
-	struct weft_id *id = ids->chains ? *chain_of(ids, number) : NULL;
+	struct weft_id_node *id = ids->chains ? *chain_of(ids, number) : NULL;
 
 	while (id && id->id != number)
 		id = id->next;
 	return id;
 }
 
-void weft_ids_remove(struct weft_ids *ids, struct weft_id *id)
+void weft_id_hash_remove(struct weft_id_hash *ids, struct weft_id_node *id)
 {
-	struct weft_id **at = chain_of(ids, id->id);
+	struct weft_id_node **at = chain_of(ids, id->id);
 
 	while (*at != id)
 		at = &(*at)->next;

@@ -6,26 +6,26 @@
 #include <stdint.h>
 
 /* Embedded in the entry. */
-struct weft_id {
-	struct weft_id *next; /* in its chain */
+struct weft_id_node {
+	struct weft_id_node *next; /* in its chain */
 	uint32_t id;
 };
 
-struct weft_ids {
+struct weft_id_hash {
 	uint64_t key;
-	struct weft_id **chains; /* 1 << @bits of them; NULL: none yet */
+	struct weft_id_node **chains; /* 1 << @bits of them; NULL: none yet */
 	unsigned bits;
 	uint32_t count;
 };
 
-void weft_ids_init(struct weft_ids *ids);
+void weft_id_hash_init(struct weft_id_hash *ids);
 /* The caller frees entries that are still in it. */
-void weft_ids_free(struct weft_ids *ids);
+void weft_id_hash_free(struct weft_id_hash *ids);
 
 /* @number must not be in the table. -ENOMEM: it was not added. */
-int weft_ids_add(struct weft_ids *ids, struct weft_id *id, uint32_t number);
+int weft_id_hash_add(struct weft_id_hash *ids, struct weft_id_node *id, uint32_t number);
 /* NULL: there is none. */
-struct weft_id *weft_ids_find(const struct weft_ids *ids, uint32_t number);
-void weft_ids_remove(struct weft_ids *ids, struct weft_id *id);
+struct weft_id_node *weft_id_hash_find(const struct weft_id_hash *ids, uint32_t number);
+void weft_id_hash_remove(struct weft_id_hash *ids, struct weft_id_node *id);
 
 #endif

@@ -77,7 +77,7 @@ static bool stderr_is_log(void)
 
 int weft_log_reopen(struct weft_err *err)
 {
-	_cleanup_(weft_closep) int fd = weft_chase_or_make(log_path, O_APPEND, LOG_MODE, err);
+	_cleanup_(weft_closep) int fd = weft_chase_or_create(log_path, O_APPEND, LOG_MODE, err);
 
 	if (fd < 0)
 		return take_fd(&fd);
@@ -96,7 +96,7 @@ int weft_log_to(const char *path, struct weft_err *err)
 
 	if (!copy)
 		return weft_fail(err, -ENOMEM, "no memory");
-	fd = weft_chase_or_make(path, O_APPEND, LOG_MODE, err);
+	fd = weft_chase_or_create(path, O_APPEND, LOG_MODE, err);
 	if (fd < 0)
 		return fd;
 	log_path = take_ptr(&copy);
@@ -175,38 +175,39 @@ void weft_fatal(const char *fmt, ...)
 
 enum { LINES_PER_S = 20 };
 
-struct share {
+struct rate_limit {
 	const char *of;
 	_Atomic int64_t second;
-	atomic_uint lines, left_out;
+	atomic_uint lines, suppressed;
 };
 
-static struct share peers = { .of = "peers" }, storage = { .of = "storage" };
+static struct rate_limit peers = { .of = "peers" }, storage = { .of = "storage" };
 
 /* Counts by whole seconds; two threads that enter a new one together may let a line more
  * through. */
-static bool may_speak(struct share *share)
+static bool limit_passes(struct rate_limit *limit)
 {
 	struct timespec now;
-	unsigned left_out;
+	unsigned suppressed;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (atomic_exchange(&share->second, (int64_t)now.tv_sec) != now.tv_sec) {
-		atomic_store(&share->lines, 0);
-		left_out = atomic_exchange(&share->left_out, 0);
-		if (left_out)
-			weft_warn("%u more line%s about %s left out", left_out,
-				  weft_plural(left_out), share->of);
+	if (atomic_exchange(&limit->second, (int64_t)now.tv_sec) != now.tv_sec) {
+		atomic_store(&limit->lines, 0);
+		suppressed = atomic_exchange(&limit->suppressed, 0);
+		if (suppressed)
+			weft_warn("%u more line%s about %s left out", suppressed,
+				  weft_plural(suppressed), limit->of);
 	}
-	if (atomic_fetch_add(&share->lines, 1) < LINES_PER_S)
+	if (atomic_fetch_add(&limit->lines, 1) < LINES_PER_S)
 		return true;
-	atomic_fetch_add(&share->left_out, 1);
+	atomic_fetch_add(&limit->suppressed, 1);
 	return false;
 }
 
-static void write_share(struct share *share, enum weft_log_level level, const char *fmt, va_list ap)
+static void write_limited(struct rate_limit *limit, enum weft_log_level level, const char *fmt,
+			  va_list ap)
 {
-	if (level <= level_max && may_speak(share))
+	if (level <= level_max && limit_passes(limit))
 		write_line(log_fd, level, fmt, ap);
 }
 
@@ -215,7 +216,7 @@ void weft_peer_log(enum weft_log_level level, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	write_share(&peers, level, fmt, ap);
+	write_limited(&peers, level, fmt, ap);
 	va_end(ap);
 }
 
@@ -224,6 +225,6 @@ void weft_storage_log(enum weft_log_level level, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	write_share(&storage, level, fmt, ap);
+	write_limited(&storage, level, fmt, ap);
 	va_end(ap);
 }

@@ -24,7 +24,7 @@ void weft_pages_free(void *pages, size_t size)
 		munmap(pages, size);
 }
 
-int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count, void (*woken)(void *arg),
+int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count, void (*wake)(void *arg),
 		   void *arg)
 {
 	pool->base = weft_pages_alloc((size_t)size * count);
@@ -35,13 +35,13 @@ int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count, void (
 		return -ENOMEM;
 	}
 	pool->size = size;
-	pool->woken = woken;
-	pool->woken_arg = arg;
+	pool->wake = wake;
+	pool->wake_arg = arg;
 	pool->count = pool->nfree = count;
 	for (uint32_t i = 0; i < count; i++)
 		pool->free[i] = count - 1 - i;
-	weft_list_init(&pool->lines);
-	weft_turns_line_init(&pool->own, NULL);
+	weft_list_init(&pool->flows);
+	weft_fair_flow_init(&pool->default_flow, NULL);
 	return 0;
 }
 
@@ -52,27 +52,27 @@ void weft_pool_destroy(struct weft_pool *pool)
 	free(pool->free);
 }
 
-static void *take(struct weft_pool *pool)
+static void *pop_free_buffer(struct weft_pool *pool)
 {
 	return pool->base + (size_t)pool->free[--pool->nfree] * pool->size;
 }
 
 void *weft_pool_take(struct weft_pool *pool)
 {
-	return pool->nfree && !weft_pool_wanted(pool) ? take(pool) : NULL;
+	return pool->nfree && !weft_pool_wanted(pool) ? pop_free_buffer(pool) : NULL;
 }
 
-void weft_pool_wait(struct weft_pool *pool, struct weft_turns_line *line,
+void weft_pool_wait(struct weft_pool *pool, struct weft_fair_flow *flow,
 		    struct weft_pool_waiter *waiter)
 {
-	waiter->line = line ? line : &pool->own;
-	weft_turns_push(&pool->lines, waiter->line, &waiter->link);
+	waiter->flow = flow ? flow : &pool->default_flow;
+	weft_fair_queue_push(&pool->flows, waiter->flow, &waiter->link);
 }
 
-void weft_pool_unwait(struct weft_pool_waiter *waiter)
+void weft_pool_cancel_wait(struct weft_pool_waiter *waiter)
 {
 	if (!weft_list_empty(&waiter->link))
-		weft_turns_remove(waiter->line, &waiter->link);
+		weft_fair_queue_remove(waiter->flow, &waiter->link);
 }
 
 void weft_pool_give(struct weft_pool *pool, void *buf)
@@ -83,15 +83,16 @@ void weft_pool_give(struct weft_pool *pool, void *buf)
 	assert(pool->nfree < pool->count);
 	pool->free[pool->nfree++] = (uint32_t)index;
 	if (weft_pool_wanted(pool))
-		pool->woken(pool->woken_arg);
+		pool->wake(pool->wake_arg);
 }
 
-void weft_pool_serve(struct weft_pool *pool)
+void weft_pool_serve_waiters(struct weft_pool *pool)
 {
 	struct weft_pool_waiter *waiter;
 
 	while (pool->nfree && weft_pool_wanted(pool)) {
-		waiter = container_of(weft_turns_pop(&pool->lines), struct weft_pool_waiter, link);
-		waiter->got(waiter, take(pool));
+		waiter = container_of(weft_fair_queue_pop(&pool->flows), struct weft_pool_waiter,
+				      link);
+		waiter->got(waiter, pop_free_buffer(pool));
 	}
 }

@@ -74,7 +74,7 @@ int weft_size_parse(const char *text, uint64_t *bytes)
 	return 0;
 }
 
-bool weft_size_doubt(const char *text, struct weft_err *why)
+bool weft_size_is_ambiguous(const char *text, struct weft_err *why)
 {
 	size_t length = strlen(text);
 	char plain[32];

@@ -12,7 +12,7 @@
 int weft_size_parse(const char *text, uint64_t *bytes);
 /* Whether @text is refused because of a unit such as GB, which is ambiguous: @why gets a sentence
  * about that. */
-bool weft_size_doubt(const char *text, struct weft_err *why);
+bool weft_size_is_ambiguous(const char *text, struct weft_err *why);
 
 /* The shortest exact form: 1G, 1536M, 1000 … */
 void weft_size_format(uint64_t bytes, char *text, size_t size);

@@ -7,7 +7,7 @@
 #define WORD_MAX     31
 #define DISTANCE_MAX 2
 
-static unsigned least(unsigned a, unsigned b, unsigned c)
+static unsigned min3(unsigned a, unsigned b, unsigned c)
 {
 	unsigned ab = a < b ? a : b;
 
@@ -15,7 +15,7 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
 }
 
 /* Insertions, deletions and changes that turn one into the other (Levenshtein), row by row. */
-static unsigned distance(const char *a, const char *b)
+static unsigned edit_distance(const char *a, const char *b)
 {
 	unsigned row[WORD_MAX + 1], corner, above;
 	size_t len = strlen(b);
@@ -26,14 +26,14 @@ static unsigned distance(const char *a, const char *b)
 		corner = row[0]++;
 		for (size_t j = 0; j < len; j++) {
 			above = row[j + 1];
-			row[j + 1] = least(above + 1, row[j] + 1, corner + (a[i] != b[j]));
+			row[j + 1] = min3(above + 1, row[j] + 1, corner + (a[i] != b[j]));
 			corner = above;
 		}
 	}
 	return row[len];
 }
 
-const char *weft_nearest(const char *word, const char *const *names)
+const char *weft_suggest_word(const char *word, const char *const *names)
 {
 	const char *nearest = NULL;
 	unsigned best = DISTANCE_MAX + 1, d;
@@ -43,7 +43,7 @@ const char *weft_nearest(const char *word, const char *const *names)
 	if (strlen(word) < best)
 		best = (unsigned)strlen(word); /* at least one character must be right */
 	for (; *names; names++) {
-		d = strlen(*names) > WORD_MAX ? best : distance(word, *names);
+		d = strlen(*names) > WORD_MAX ? best : edit_distance(word, *names);
 		if (d < best) {
 			best = d;
 			nearest = *names;

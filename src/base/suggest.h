@@ -3,6 +3,6 @@
 #define WEFT_BASE_SUGGEST_H
 
 /* The name in @names, NULL at the end, that is nearest to @word; NULL: none is near. */
-const char *weft_nearest(const char *word, const char *const *names);
+const char *weft_suggest_word(const char *word, const char *const *names);
 
 #endif

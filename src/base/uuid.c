@@ -21,7 +21,7 @@ static void machine_name(char *name, size_t size)
 		fclose(file);
 }
 
-void weft_digest(const char *kind, const char *text, bool common, uint8_t hash[32])
+void weft_stable_hash(const char *kind, const char *text, bool common, uint8_t hash[32])
 {
 	char machine[256] = "", input[2048];
 	unsigned len = 32;
@@ -32,11 +32,11 @@ void weft_digest(const char *kind, const char *text, bool common, uint8_t hash[3
 	EVP_Digest(input, strlen(input), hash, &len, EVP_sha256(), NULL);
 }
 
-void weft_digest_uuid(const char *kind, const char *text, bool common, uint8_t uuid[16])
+void weft_stable_uuid(const char *kind, const char *text, bool common, uint8_t uuid[16])
 {
 	uint8_t hash[32];
 
-	weft_digest(kind, text, common, hash);
+	weft_stable_hash(kind, text, common, hash);
 	memcpy(uuid, hash, 16);
 	uuid[6] = (uint8_t)(0x80 | (uuid[6] & 0x0f)); /* RFC 9562: version 8, custom */
 	uuid[8] = (uint8_t)(0x80 | (uuid[8] & 0x3f));

@@ -9,7 +9,7 @@ void weft_uuid_format(const uint8_t uuid[16], char text[37]);
 int weft_uuid_parse(const char *text, uint8_t uuid[16]); /* -EINVAL */
 
 /* The same at every start, different for every @kind and @text and, unless @common, machine. */
-void weft_digest(const char *kind, const char *text, bool common, uint8_t hash[32]);
-void weft_digest_uuid(const char *kind, const char *text, bool common, uint8_t uuid[16]);
+void weft_stable_hash(const char *kind, const char *text, bool common, uint8_t hash[32]);
+void weft_stable_uuid(const char *kind, const char *text, bool common, uint8_t uuid[16]);
 
 #endif

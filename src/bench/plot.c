@@ -87,7 +87,7 @@ static int draw(FILE *out, const void *result)
 int bench_plot(const struct bench_result *r, const char *path, struct weft_err *err)
 {
 	_cleanup_(weft_draft_free) struct weft_draft draft = {};
-	int rc = weft_draft_place(&draft, path, true, err);
+	int rc = weft_draft_locate(&draft, path, true, err);
 
 	if (rc < 0)
 		return rc;

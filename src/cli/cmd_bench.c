@@ -134,7 +134,7 @@ static int take_size(const char *command, const struct weft_cli_option *option, 
 		return 1;
 	weft_size_format(option->min, least, sizeof(least));
 	weft_size_format(option->max, most, sizeof(most));
-	if (weft_size_doubt(value, &doubt))
+	if (weft_size_is_ambiguous(value, &doubt))
 		weft_cli_usage_error(command, "--%s: %s", option->name, doubt.text);
 	else
 		weft_cli_usage_error(command,
@@ -369,9 +369,9 @@ static atomic_int stop;
 
 static void on_stop_signal(int sig)
 {
-	static weft_echo last;
+	static weft_signal_debounce last;
 
-	if (!weft_is_echo_now(&last) && ++stop > 1)
+	if (!weft_signal_is_bounce_now(&last) && ++stop > 1)
 		signal(sig, SIG_DFL);
 }
 
@@ -391,11 +391,11 @@ static void catch_signals(void *arg)
 static int check_plot(const char *path, struct weft_err *err)
 {
 	_cleanup_(weft_draft_free) struct weft_draft draft = {};
-	int rc = path ? weft_draft_place(&draft, path, true, err) : 0;
+	int rc = path ? weft_draft_locate(&draft, path, true, err) : 0;
 
 	if (!path || rc < 0)
 		return rc;
-	if (faccessat(draft.at.folder, ".", W_OK, 0) < 0)
+	if (faccessat(draft.at.dirfd, ".", W_OK, 0) < 0)
 		return weft_fail(err, -errno, "%s: %s", path, strerror(errno));
 	return 0;
 }

@@ -61,7 +61,7 @@ static int refuse_command(const char *name)
 
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		names[i] = commands[i].name;
-	nearest = weft_nearest(name, names);
+	nearest = weft_suggest_word(name, names);
 	if (!strcmp(name, "umount") || !strcmp(name, "unmount"))
 		fprintf(stderr, "weft: no command \"%s\"; unmount with \"fusermount3 -u DIR\"\n",
 			name);
@@ -110,7 +110,7 @@ int weft_cli_usage_error(const char *command, const char *fmt, ...)
 int weft_cli_unknown(const char *command, const char *what, const char *word,
 		     const char *const *names)
 {
-	const char *nearest = weft_nearest(word, names);
+	const char *nearest = weft_suggest_word(word, names);
 
 	if (nearest)
 		return weft_cli_usage_error(command, "no %s \"%s\"; did you mean %s?", what, word,

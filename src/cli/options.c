@@ -33,7 +33,7 @@ static const char *nearest(const char *word, const struct option *options)
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
 	for (size_t i = 0; options[i].name && i < OPTIONS_MAX; i++)
 		names[i] = options[i].name;
-	return weft_nearest(name, names);
+	return weft_suggest_word(name, names);
 }
 
 static int refuse_long(const char *command, const char *word, const struct option *options)
@@ -184,14 +184,14 @@ int weft_cli_number(const char *command, const char *name, const char *text, uin
 
 int weft_cli_size(const char *command, const char *name, const char *text, uint64_t *bytes)
 {
-	struct weft_err doubt = { "" };
+	struct weft_err why = { "" };
 	int rc = weft_size_parse(text, bytes);
 
 	/* The largest stands for "all there is". */
 	if (rc == 0 && *bytes <= INT64_MAX)
 		return 1;
-	if (weft_size_doubt(text, &doubt))
-		weft_cli_usage_error(command, "--%s: %s", name, doubt.text);
+	if (weft_size_is_ambiguous(text, &why))
+		weft_cli_usage_error(command, "--%s: %s", name, why.text);
 	else
 		weft_cli_usage_error(command,
 				     "--%s: expected a size such as 4096, 64K or 1G, got \"%s\"",

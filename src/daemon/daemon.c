@@ -77,7 +77,7 @@ static void on_daemon_signal(struct weft_daemon *d, const struct signalfd_siginf
 		reopen_log();
 		return;
 	}
-	if (weft_is_echo(&d->signal_ns, weft_reactor_now_ns(d->control_reactor)))
+	if (weft_signal_is_bounce(&d->signal_ns, weft_reactor_now_ns(d->control_reactor)))
 		return;
 	if (d->signalled) {
 		weft_warn("SIG%s again: leaving at once", name);

@@ -43,7 +43,7 @@ struct weft_daemon {
 	struct weft_op signal_op;
 	bool stopping;  /* a signal or a failed start has begun it */
 	bool signalled; /* the next signal is the second */
-	weft_echo signal_ns;
+	weft_signal_debounce signal_ns;
 	int rc;
 	struct weft_err *err;
 };

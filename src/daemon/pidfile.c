@@ -39,7 +39,7 @@ static struct pid_text our_pid(void)
 int weft_pidfile_check(const char *path, struct weft_err *err)
 {
 	struct weft_err why = { "" };
-	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, &why);
+	_cleanup_(weft_closep) int fd = weft_chase_or_create(path, 0, MODE, &why);
 
 	return fd < 0 ? weft_fail(err, fd, "--pidfile %s", why.text) : 0;
 }
@@ -48,7 +48,7 @@ bool weft_pidfile_identify(const char *path, struct weft_pidfile_id *id)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 
-	if (weft_chase(&at, path, NULL) < 0 || !at.there)
+	if (weft_chase(&at, path, NULL) < 0 || !at.exists)
 		return false;
 	snprintf(id->text, sizeof(id->text), "%ju:%ju", (uintmax_t)at.st.st_dev,
 		 (uintmax_t)at.st.st_ino);
@@ -78,14 +78,14 @@ static bool is_still_at(int fd, const char *path)
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	struct stat st;
 
-	return !fstat(fd, &st) && !weft_chase(&at, path, NULL) && at.there &&
+	return !fstat(fd, &st) && !weft_chase(&at, path, NULL) && at.exists &&
 	       at.st.st_dev == st.st_dev && at.st.st_ino == st.st_ino;
 }
 
 /* -ESTALE: another process has removed or replaced the file meanwhile. */
 static int write_pidfile_once(const char *path, struct weft_err *err)
 {
-	_cleanup_(weft_closep) int fd = weft_chase_or_make(path, 0, MODE, err);
+	_cleanup_(weft_closep) int fd = weft_chase_or_create(path, 0, MODE, err);
 	int rc = fd < 0 ? fd : write_pid(fd);
 
 	if (rc < 0)
@@ -110,11 +110,11 @@ void weft_pidfile_remove(const char *path)
 	_cleanup_(weft_closep) int fd = -1;
 	struct pid_text found = { "" };
 
-	if (weft_chase(&at, path, NULL) < 0 || !at.there || !S_ISREG(at.st.st_mode))
+	if (weft_chase(&at, path, NULL) < 0 || !at.exists || !S_ISREG(at.st.st_mode))
 		return;
 	fd = weft_chased_open(&at, O_RDONLY);
 	if (fd < 0 || read(fd, found.s, sizeof(found.s) - 1) < 0)
 		return;
 	if (!found.s[0] || !strcmp(found.s, our_pid().s))
-		weft_chased_remove(&at);
+		weft_chased_unlink(&at);
 }

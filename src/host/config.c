@@ -259,7 +259,7 @@ static int unknown_word(const char *name, struct weft_err *err)
 		strcat(known, words[i].name);
 		names[i] = words[i].name;
 	}
-	meant = weft_nearest(name, names);
+	meant = weft_suggest_word(name, names);
 	if (meant)
 		return weft_fail(err, -EINVAL, "\"?%s\" is not understood; did you mean %s=?", name,
 				 meant);
@@ -355,7 +355,7 @@ static void generate_host_uuid(uint8_t uuid[16])
 	char user[32];
 
 	snprintf(user, sizeof(user), "%u", geteuid());
-	weft_digest_uuid("host", user, false, uuid);
+	weft_stable_uuid("host", user, false, uuid);
 }
 
 static void default_hostid(uint8_t hostid[16])

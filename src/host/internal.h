@@ -62,7 +62,7 @@ struct weft_ctrl {
 	unsigned next_path;                      /* id */
 	struct host_published pub;               /* of all paths, merged */
 	struct weft_list queues;
-	struct weft_ids ns_records_by_id;         /* host_ns_record: ns_record.c */
+	struct weft_id_hash ns_records_by_id;     /* host_ns_record: ns_record.c */
 	struct weft_list ns_records;              /* the same, as a list */
 	struct weft_list due[HOST_PATHS_MAX];     /* by path index, records to scan: scan.c */
 	struct weft_list refused[HOST_PATHS_MAX]; /* likewise, whose last scan was refused */

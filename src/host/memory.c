@@ -100,7 +100,7 @@ int weft_memory_unregister(void *at, struct weft_err *err)
 static bool iov_is_plain(struct weft_region_view *view, const struct iovec *iov, int iovcnt)
 {
 	for (int i = 0; i < iovcnt; i++) {
-		if (weft_region_meets_dmabuf(view, iov[i].iov_base, iov[i].iov_len))
+		if (weft_region_overlaps_dmabuf(view, iov[i].iov_base, iov[i].iov_len))
 			return false;
 	}
 	return true;
@@ -116,6 +116,6 @@ bool host_memory_is_plain(const struct iovec *iov, int iovcnt)
 	struct weft_region_view view = { 0 };
 	bool plain = !weft_region_any_dmabuf() || iov_is_plain(&view, iov, iovcnt);
 
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 	return plain;
 }

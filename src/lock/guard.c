@@ -1,14 +1,14 @@
 /* guard.c - the guard: a readers-writer try-lock over memory. A word per stripe: reader count, a
  * writer bit, a bit for a writer that waits.
  *
- *   offset ─▶ stripe ─▶ word:  [ WRITES │ WANTED │ readers ]      far apart, stripes share a word
+ *   offset ─▶ stripe ─▶ word:  [ WRITER │ WRITER_WAITS │ readers ]      far apart, stripes share a word
  *
  * A word costs a reader two atomic operations; stripes are larger than a block, so that a large
- * transfer has few of them. A refused writer marks its words as wanted: new readers are refused,
+ * transfer has few of them. A refused writer marks its words: new readers are refused,
  * those inside leave, and the writer gets in at its next try or the one after. With its success the
  * mark is gone, so readers are next: neither side can starve the other.
  *
- * Invariant: WRITES is set in a word without readers; WANTED only while its writer will try
+ * Invariant: WRITER is set in a word without readers; WRITER_WAITS only while its writer will try
  * again. */
 #include "lock/guard.h"
 
@@ -20,8 +20,8 @@
 
 #define STRIPE_BYTES (16u << 10)
 #define WORDS        4096u
-#define WRITES       (1u << 31)
-#define WANTED       (1u << 30)
+#define WRITER       (1u << 31)
+#define WRITER_WAITS (1u << 30)
 
 static_assert(STRIPE_BYTES % WEFT_BLOCK_MAX == 0, "a block is in one stripe");
 
@@ -68,100 +68,100 @@ void weft_guard_destroy(struct weft_guard *guard)
 
 /* --- readers ---------------------------------------------------------------------------------- */
 
-static bool share_word(_Atomic uint32_t *word)
+static bool try_read_word(_Atomic uint32_t *word)
 {
 	uint32_t was = atomic_load_explicit(word, memory_order_relaxed);
 
-	while (!(was & (WRITES | WANTED)))
+	while (!(was & (WRITER | WRITER_WAITS)))
 		if (atomic_compare_exchange_weak_explicit(word, &was, was + 1, memory_order_acquire,
 							  memory_order_relaxed))
 			return true;
 	return false;
 }
 
-static void unshare_words(struct weft_guard *guard, struct words w)
+static void unlock_read_words(struct weft_guard *guard, struct words w)
 {
 	for (size_t i = 0; i < w.count; i++) {
 		uint32_t was = atomic_fetch_sub_explicit(word_at(guard, w, i), 1,
 							 memory_order_release);
 
-		assert(was & (WANTED - 1) && !(was & WRITES));
+		assert(was & (WRITER_WAITS - 1) && !(was & WRITER));
 		(void)was;
 	}
 }
 
-bool weft_guard_share(struct weft_guard *guard, const void *at, size_t len)
+bool weft_guard_try_read(struct weft_guard *guard, const void *at, size_t len)
 {
 	struct words w = words_of(guard, at, len);
 
 	for (size_t i = 0; i < w.count; i++)
-		if (!share_word(word_at(guard, w, i))) {
-			unshare_words(guard, (struct words){ w.first, i });
+		if (!try_read_word(word_at(guard, w, i))) {
+			unlock_read_words(guard, (struct words){ w.first, i });
 			return false;
 		}
 	return true;
 }
 
-void weft_guard_unshare(struct weft_guard *guard, const void *at, size_t len)
+void weft_guard_unlock_read(struct weft_guard *guard, const void *at, size_t len)
 {
-	unshare_words(guard, words_of(guard, at, len));
+	unlock_read_words(guard, words_of(guard, at, len));
 }
 
-bool weft_guard_wanted(struct weft_guard *guard, const void *at, size_t len)
+bool weft_guard_writer_waits(struct weft_guard *guard, const void *at, size_t len)
 {
 	struct words w = words_of(guard, at, len);
 
 	for (size_t i = 0; i < w.count; i++)
-		if (atomic_load_explicit(word_at(guard, w, i), memory_order_relaxed) & WANTED)
+		if (atomic_load_explicit(word_at(guard, w, i), memory_order_relaxed) & WRITER_WAITS)
 			return true;
 	return false;
 }
 
 /* --- writers ---------------------------------------------------------------------------------- */
 
-static bool take_word(_Atomic uint32_t *word)
+static bool try_write_word(_Atomic uint32_t *word)
 {
 	uint32_t was = atomic_load_explicit(word, memory_order_relaxed);
 
-	while (!(was & ~WANTED))
-		if (atomic_compare_exchange_weak_explicit(word, &was, WRITES, memory_order_acquire,
+	while (!(was & ~WRITER_WAITS))
+		if (atomic_compare_exchange_weak_explicit(word, &was, WRITER, memory_order_acquire,
 							  memory_order_relaxed))
 			return true;
 	return false;
 }
 
-static void give_words(struct weft_guard *guard, struct words w)
+static void unlock_write_words(struct weft_guard *guard, struct words w)
 {
 	for (size_t i = 0; i < w.count; i++) {
-		uint32_t was = atomic_fetch_and_explicit(word_at(guard, w, i), ~WRITES,
+		uint32_t was = atomic_fetch_and_explicit(word_at(guard, w, i), ~WRITER,
 							 memory_order_release);
 
-		assert(was & WRITES);
+		assert(was & WRITER);
 		(void)was;
 	}
 }
 
 /* Marks all words, or a writer of many words would never find them free at the same time. */
-static void mark_wanted(struct weft_guard *guard, struct words w)
+static void mark_writer_waits(struct weft_guard *guard, struct words w)
 {
 	for (size_t i = 0; i < w.count; i++)
-		atomic_fetch_or_explicit(word_at(guard, w, i), WANTED, memory_order_relaxed);
+		atomic_fetch_or_explicit(word_at(guard, w, i), WRITER_WAITS, memory_order_relaxed);
 }
 
-bool weft_guard_take(struct weft_guard *guard, const void *at, size_t len)
+bool weft_guard_try_write(struct weft_guard *guard, const void *at, size_t len)
 {
 	struct words w = words_of(guard, at, len);
 
 	for (size_t i = 0; i < w.count; i++)
-		if (!take_word(word_at(guard, w, i))) {
-			mark_wanted(guard, w);
-			give_words(guard, (struct words){ w.first, i });
+		if (!try_write_word(word_at(guard, w, i))) {
+			mark_writer_waits(guard, w);
+			unlock_write_words(guard, (struct words){ w.first, i });
 			return false;
 		}
 	return true;
 }
 
-void weft_guard_give(struct weft_guard *guard, const void *at, size_t len)
+void weft_guard_unlock_write(struct weft_guard *guard, const void *at, size_t len)
 {
-	give_words(guard, words_of(guard, at, len));
+	unlock_write_words(guard, words_of(guard, at, len));
 }

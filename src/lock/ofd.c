@@ -13,7 +13,7 @@ int weft_ofd_lock(int fd, short type, off_t start, off_t len)
 	return errno == EACCES ? -EAGAIN : -errno;
 }
 
-int weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at)
+int weft_ofd_test(int fd, short type, off_t start, off_t len, off_t *at)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len };
 

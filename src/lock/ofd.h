@@ -10,6 +10,6 @@
 int weft_ofd_lock(int fd, short type, off_t start, off_t len);
 /* Does another description prevent such a lock? 1: yes, and *@at is the first byte that it has; @at
  * may be NULL. */
-int weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
+int weft_ofd_test(int fd, short type, off_t start, off_t len, off_t *at);
 
 #endif

@@ -14,36 +14,36 @@
 #include "lock/ofd.h"
 
 /* A length of 0 would mean all bytes that follow. */
-static int find_held(int fd, off_t start, uint64_t len, off_t *at)
+static int find_lock(int fd, off_t start, uint64_t len, off_t *at)
 {
-	return len ? weft_ofd_held(fd, F_WRLCK, start, (off_t)len, at) : 0;
+	return len ? weft_ofd_test(fd, F_WRLCK, start, (off_t)len, at) : 0;
 }
 
-static int look(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other)
+static int find_other_value(int fd, const struct weft_value_range *at, uint64_t as, uint64_t *other)
 {
 	off_t mine = at->from + (off_t)as, found;
-	int rc = find_held(fd, at->from, as, &found);
+	int rc = find_lock(fd, at->from, as, &found);
 
 	if (!rc)
-		rc = find_held(fd, mine + 1, at->count - as - 1, &found);
+		rc = find_lock(fd, mine + 1, at->count - as - 1, &found);
 	if (rc <= 0)
 		return rc;
 	*other = (uint64_t)(found - at->from);
 	return -ENOTUNIQ;
 }
 
-int weft_agree(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other)
+int weft_value_lock(int fd, const struct weft_value_range *at, uint64_t as, uint64_t *other)
 {
 	int rc = weft_ofd_lock(fd, F_RDLCK, at->from + (off_t)as, 1);
 
 	if (!rc)
-		rc = look(fd, at, as, other);
+		rc = find_other_value(fd, at, as, other);
 	if (rc < 0)
-		weft_agree_end(fd, at);
+		weft_value_unlock(fd, at);
 	return rc;
 }
 
-void weft_agree_end(int fd, const struct weft_agree *at)
+void weft_value_unlock(int fd, const struct weft_value_range *at)
 {
 	weft_ofd_lock(fd, F_UNLCK, at->from, (off_t)at->count);
 }

@@ -9,14 +9,14 @@
 #include <sys/types.h>
 
 /* A range far behind the data, with a byte for each possible value. */
-struct weft_agree {
+struct weft_value_range {
 	off_t from;
 	uint64_t count;
 };
 
 /* Holds the value @as, below at->count, until @fd is closed. -ENOTUNIQ: another process holds
  * @other, and we hold nothing. */
-int weft_agree(int fd, const struct weft_agree *at, uint64_t as, uint64_t *other);
-void weft_agree_end(int fd, const struct weft_agree *at);
+int weft_value_lock(int fd, const struct weft_value_range *at, uint64_t as, uint64_t *other);
+void weft_value_unlock(int fd, const struct weft_value_range *at);
 
 #endif

@@ -1,8 +1,8 @@
 /* region.c - the registry of regions: a list sorted by address, of which threads have copies.
  *
- * The removal of a region and that of an owner both undo registrations (ties), without the lock,
- * perhaps at the same time. Each takes the ties that it finds, and then waits for those that the
- * other one is undoing: when it returns no tie is left. */
+ * The removal of a region and that of an owner both undo registrations, without the lock, perhaps
+ * at the same time. Each takes the registrations that it finds, and then waits for those that the
+ * other one is undoing: when it returns no registration is left. */
 #include "memory/region_internal.h"
 
 #include <assert.h>
@@ -15,9 +15,9 @@
 #include "base/cleanup.h"
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t untied = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t deregistered = PTHREAD_COND_INITIALIZER;
 static struct weft_region_view all; /* under the lock; the others are copies of it */
-static unsigned leaving; /* regions that are off @all and whose ties are not all undone */
+static unsigned removals; /* regions that are off @all and whose registrations are not all undone */
 static _Atomic uint64_t generation; /* of @all; changes under the lock */
 atomic_uint weft_region_dmabufs;
 
@@ -33,7 +33,7 @@ static void regions_unlock(void)
 
 static int copy_all(struct weft_region_view *view)
 {
-	if (weft_view_room(view, all.count) < 0)
+	if (weft_region_view_reserve(view, all.count) < 0)
 		return -ENOMEM;
 	if (all.count)
 		memcpy(view->sorted, all.sorted, all.count * sizeof(*all.sorted));
@@ -43,7 +43,7 @@ static int copy_all(struct weft_region_view *view)
 	return 0;
 }
 
-int weft_view_refresh(struct weft_region_view *view)
+int weft_region_view_refresh(struct weft_region_view *view)
 {
 	int rc;
 
@@ -84,7 +84,7 @@ static struct weft_region *region_new(char *base, size_t size, size_t granule)
 	region->granule = granule ? granule : size;
 	region->fd = -1;
 	pthread_mutex_init(&region->lock, NULL);
-	weft_list_init(&region->attached);
+	weft_list_init(&region->registrations);
 	region->pins = calloc(weft_region_granules(region), sizeof(*region->pins));
 	if (!region->pins) {
 		region_free(region);
@@ -94,13 +94,13 @@ static struct weft_region *region_new(char *base, size_t size, size_t granule)
 }
 
 /* Under the registry's lock. */
-static int insert(struct weft_region *region)
+static int registry_insert(struct weft_region *region)
 {
-	unsigned i = weft_view_before(&all, region->base);
+	unsigned i = weft_region_view_lower_bound(&all, region->base);
 
-	if (weft_view_meets(&all, i, region->base, region->size))
+	if (weft_region_view_overlaps(&all, i, region->base, region->size))
 		return -EEXIST;
-	if (weft_view_room(&all, all.count + 1) < 0)
+	if (weft_region_view_reserve(&all, all.count + 1) < 0)
 		return -ENOMEM;
 	memmove(&all.sorted[i + 1], &all.sorted[i], (all.count - i) * sizeof(*all.sorted));
 	all.sorted[i] = (struct weft_region_span){ region->base, region->size, region->kind,
@@ -111,13 +111,13 @@ static int insert(struct weft_region *region)
 }
 
 /* On 0 the registry owns @region. */
-static int publish(struct weft_region *region, struct weft_err *err)
+static int registry_add(struct weft_region *region, struct weft_err *err)
 {
 	bool dmabuf = region->kind == WEFT_REGION_DMABUF;
 	int rc;
 
 	regions_lock();
-	rc = insert(region);
+	rc = registry_insert(region);
 	if (rc == 0 && dmabuf)
 		atomic_fetch_add(&weft_region_dmabufs, 1);
 	regions_unlock();
@@ -147,7 +147,7 @@ int weft_region_add(struct weft_region **out, void *base, size_t size, size_t gr
 	region = region_new(base, size, granule);
 	if (!region)
 		return weft_fail(err, -ENOMEM, "out of memory");
-	rc = publish(region, err);
+	rc = registry_add(region, err);
 	if (rc == 0)
 		*out = take_ptr(&region);
 	return rc;
@@ -169,16 +169,16 @@ int weft_region_add_dmabuf(struct weft_region **out, void *base, size_t size, in
 	region->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (region->fd < 0)
 		return weft_fail(err, -errno, "dma-buf %d: %s", fd, strerror(errno));
-	rc = publish(region, err);
+	rc = registry_add(region, err);
 	if (rc == 0)
 		*out = take_ptr(&region);
 	return rc;
 }
 
 /* Under the registry's lock. */
-static void take_off(struct weft_region *region)
+static void registry_remove(struct weft_region *region)
 {
-	unsigned i = weft_view_before(&all, region->base);
+	unsigned i = weft_region_view_lower_bound(&all, region->base);
 
 	assert(i < all.count && all.sorted[i].region == region);
 	all.count--;
@@ -190,21 +190,21 @@ static void take_off(struct weft_region *region)
 
 void weft_region_remove(struct weft_region *region)
 {
-	struct weft_region_tie *tie;
+	struct weft_region_registration *reg;
 
 	if (!region)
 		return;
 	regions_lock();
-	take_off(region);
-	leaving++;
+	registry_remove(region);
+	removals++;
 	regions_unlock();
-	while ((tie = weft_region_take_tie(region, NULL)))
-		tie->untie(tie, region);
+	while ((reg = weft_region_detach_registration(region, NULL)))
+		reg->deregister(reg, region);
 	regions_lock();
-	leaving--;
-	pthread_cond_broadcast(&untied);
-	while (region->untying)
-		pthread_cond_wait(&untied, &registry);
+	removals--;
+	pthread_cond_broadcast(&deregistered);
+	while (region->deregistering)
+		pthread_cond_wait(&deregistered, &registry);
 	regions_unlock();
 	region_free(region);
 }
@@ -215,45 +215,46 @@ struct weft_region *weft_region_at(const void *base)
 	unsigned i;
 
 	regions_lock();
-	i = weft_view_before(&all, base);
+	i = weft_region_view_lower_bound(&all, base);
 	if (i < all.count && all.sorted[i].base == base)
 		region = all.sorted[i].region;
 	regions_unlock();
 	return region;
 }
 
-/* The owner's tie to the first region that ends behind *@from, which advances. NULL: no more. */
-static struct weft_region_tie *next_tie(const void *owner, const char **from,
-					struct weft_region **region)
+/* The owner's registration to the first region that ends behind *@from, which advances. NULL: no
+ * more. */
+static struct weft_region_registration *next_registration(const void *owner, const char **from,
+							  struct weft_region **region)
 {
-	struct weft_region_tie *tie = NULL;
-	unsigned i = weft_view_before(&all, *from);
+	struct weft_region_registration *reg = NULL;
+	unsigned i = weft_region_view_lower_bound(&all, *from);
 
-	for (; i < all.count && !tie; i++) {
+	for (; i < all.count && !reg; i++) {
 		*region = all.sorted[i].region;
 		*from = all.sorted[i].base + all.sorted[i].size;
-		tie = weft_region_take_tie(*region, owner);
+		reg = weft_region_detach_registration(*region, owner);
 	}
-	return tie;
+	return reg;
 }
 
-void weft_regions_untie_owner(const void *owner)
+void weft_regions_deregister_owner(const void *owner)
 {
-	struct weft_region_tie *tie;
+	struct weft_region_registration *reg;
 	struct weft_region *region;
 	const char *from = NULL;
 
 	assert(owner);
 	regions_lock();
-	while ((tie = next_tie(owner, &from, &region))) {
-		region->untying++;
+	while ((reg = next_registration(owner, &from, &region))) {
+		region->deregistering++;
 		regions_unlock();
-		tie->untie(tie, region);
+		reg->deregister(reg, region);
 		regions_lock();
-		region->untying--;
-		pthread_cond_broadcast(&untied);
+		region->deregistering--;
+		pthread_cond_broadcast(&deregistered);
 	}
-	while (leaving)
-		pthread_cond_wait(&untied, &registry);
+	while (removals)
+		pthread_cond_wait(&deregistered, &registry);
 	regions_unlock();
 }

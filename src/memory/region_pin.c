@@ -1,4 +1,4 @@
-/* region_pin.c - ties: registrations of a region with adapters, and the pages that are pinned
+/* region_pin.c - registrations of a region with adapters, and the pages that are pinned
  * because of them.
  *
  * There is a count per granule. It is incremented under the region's lock before an adapter
@@ -35,37 +35,40 @@ void weft_region_unpin(struct weft_region *region, const void *at, size_t len)
 	}
 }
 
-/* --- ties ------------------------------------------------------------------------------------- */
+/* --- registrations ---------------------------------------------------------------------------- */
 
-struct weft_region_tie *weft_region_tie_of(struct weft_region *region, const void *owner)
+struct weft_region_registration *weft_region_find_registration(struct weft_region *region,
+							       const void *owner)
 {
-	struct weft_region_tie *tie;
+	struct weft_region_registration *reg;
 
-	weft_list_for_each(tie, &region->attached, link) {
-		if (tie->owner == owner)
-			return tie;
+	weft_list_for_each(reg, &region->registrations, link) {
+		if (reg->owner == owner)
+			return reg;
 	}
 	return NULL;
 }
 
-struct weft_region_tie *weft_region_take_tie(struct weft_region *region, const void *owner)
+struct weft_region_registration *weft_region_detach_registration(struct weft_region *region,
+								 const void *owner)
 {
-	struct weft_region_tie *tie = NULL;
+	struct weft_region_registration *reg = NULL;
 
 	weft_region_lock(region);
 	if (owner)
-		tie = weft_region_tie_of(region, owner);
-	else if (!weft_list_empty(&region->attached))
-		tie = container_of(region->attached.next, struct weft_region_tie, link);
-	if (tie)
-		weft_list_remove(&tie->link);
+		reg = weft_region_find_registration(region, owner);
+	else if (!weft_list_empty(&region->registrations))
+		reg = container_of(region->registrations.next, struct weft_region_registration,
+				   link);
+	if (reg)
+		weft_list_remove(&reg->link);
 	weft_region_unlock(region);
-	return tie;
+	return reg;
 }
 
 /* --- giving memory back ----------------------------------------------------------------------- */
 
-static bool pinned(const struct weft_region *region, const char *at)
+static bool is_pinned(const struct weft_region *region, const char *at)
 {
 	size_t i = granule_of(region, at);
 
@@ -73,36 +76,36 @@ static bool pinned(const struct weft_region *region, const char *at)
 }
 
 /* The end of the run from @at on that is pinned, or not, as @at is; at most @end. */
-static char *run_end(const struct weft_region *region, char *at, char *end)
+static char *pin_run_end(const struct weft_region *region, char *at, char *end)
 {
 	size_t i = granule_of(region, at);
-	bool first = pinned(region, at);
+	bool first = is_pinned(region, at);
 
 	if (!region->pinned)
 		return end;
-	while (at < end && pinned(region, at) == first)
+	while (at < end && is_pinned(region, at) == first)
 		at = region->base + ++i * region->granule;
 	return at < end ? at : end;
 }
 
 /* Pages that the system does not drop (they may be locked) are cleared. */
-static void drop(char *at, size_t len)
+static void discard_pages(char *at, size_t len)
 {
 	if (madvise(at, len, MADV_REMOVE) < 0)
 		memset(at, 0, len);
 }
 
 /* Clears the first run of [@at, @end), and returns its end. */
-static char *clear_run(struct weft_region *region, char *at, char *end)
+static char *clear_pin_run(struct weft_region *region, char *at, char *end)
 {
 	char *stop;
 	bool stays;
 
 	weft_region_lock(region);
-	stop = run_end(region, at, end);
-	stays = pinned(region, at);
+	stop = pin_run_end(region, at, end);
+	stays = is_pinned(region, at);
 	if (!stays)
-		drop(at, (size_t)(stop - at));
+		discard_pages(at, (size_t)(stop - at));
 	weft_region_unlock(region);
 	if (stays)
 		memset(at, 0, (size_t)(stop - at));
@@ -114,7 +117,7 @@ void weft_region_clear(struct weft_region *region, void *at, size_t len)
 	char *from = at, *end = from + len;
 
 	if (!region)
-		drop(from, len);
+		discard_pages(from, len);
 	while (region && from < end)
-		from = clear_run(region, from, end);
+		from = clear_pin_run(region, from, end);
 }

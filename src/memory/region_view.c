@@ -4,7 +4,7 @@
 
 #include "memory/region_internal.h"
 
-int weft_view_room(struct weft_region_view *view, unsigned count)
+int weft_region_view_reserve(struct weft_region_view *view, unsigned count)
 {
 	unsigned room = view->room ? view->room : 16;
 	struct weft_region_span *sorted;
@@ -21,13 +21,13 @@ int weft_view_room(struct weft_region_view *view, unsigned count)
 	return 0;
 }
 
-void weft_region_view_end(struct weft_region_view *view)
+void weft_region_view_free(struct weft_region_view *view)
 {
 	free(view->sorted);
 	*view = (struct weft_region_view){ 0 };
 }
 
-unsigned weft_view_before(const struct weft_region_view *view, const char *at)
+unsigned weft_region_view_lower_bound(const struct weft_region_view *view, const char *at)
 {
 	unsigned low = 0, high = view->count, mid;
 
@@ -41,7 +41,7 @@ unsigned weft_view_before(const struct weft_region_view *view, const char *at)
 	return low;
 }
 
-static bool holds(const struct weft_region_span *span, const char *at, size_t len)
+static bool span_contains(const struct weft_region_span *span, const char *at, size_t len)
 {
 	return at >= span->base && (size_t)(at - span->base) < span->size &&
 	       len <= span->size - (size_t)(at - span->base);
@@ -51,18 +51,19 @@ struct weft_region *weft_region_find(struct weft_region_view *view, const void *
 {
 	unsigned i;
 
-	if (weft_view_refresh(view) < 0)
+	if (weft_region_view_refresh(view) < 0)
 		return NULL;
-	if (view->last < view->count && holds(&view->sorted[view->last], at, len))
+	if (view->last < view->count && span_contains(&view->sorted[view->last], at, len))
 		return view->sorted[view->last].region;
-	i = weft_view_before(view, at);
-	if (i == view->count || !holds(&view->sorted[i], at, len))
+	i = weft_region_view_lower_bound(view, at);
+	if (i == view->count || !span_contains(&view->sorted[i], at, len))
 		return NULL;
 	view->last = i;
 	return view->sorted[i].region;
 }
 
-bool weft_view_meets(const struct weft_region_view *view, unsigned i, const char *at, size_t len)
+bool weft_region_view_overlaps(const struct weft_region_view *view, unsigned i, const char *at,
+			       size_t len)
 {
 	const struct weft_region_span *span;
 
@@ -72,11 +73,12 @@ bool weft_view_meets(const struct weft_region_view *view, unsigned i, const char
 	return span->base < at || (size_t)(span->base - at) < len;
 }
 
-bool weft_region_meets_dmabuf(struct weft_region_view *view, const void *at, size_t len)
+bool weft_region_overlaps_dmabuf(struct weft_region_view *view, const void *at, size_t len)
 {
-	if (weft_view_refresh(view) < 0)
+	if (weft_region_view_refresh(view) < 0)
 		return true;
-	for (unsigned i = weft_view_before(view, at); weft_view_meets(view, i, at, len); i++) {
+	for (unsigned i = weft_region_view_lower_bound(view, at);
+	     weft_region_view_overlaps(view, i, at, len); i++) {
 		if (view->sorted[i].kind == WEFT_REGION_DMABUF)
 			return true;
 	}

@@ -36,7 +36,7 @@ enum { PIECES_EACH = 4, PIECES_ALL = 16 };
 void weft_bulk_flow_init(struct weft_bulk_flow *flow, struct weft_bulk_flow *within)
 {
 	flow->within = within;
-	weft_turns_line_init(&flow->turns, within ? &within->turns : NULL);
+	weft_fair_flow_init(&flow->fair, within ? &within->fair : NULL);
 	flow->pieces = 0;
 }
 
@@ -44,7 +44,7 @@ void weft_reactor_bulk_push(struct weft_reactor *r, struct weft_bulk_flow *flow,
 			    struct weft_task *task)
 {
 	if (weft_list_empty(&task->link))
-		weft_turns_push(&r->bulk, &flow->turns, &task->link);
+		weft_fair_queue_push(&r->bulk, &flow->fair, &task->link);
 }
 
 void weft_reactor_bulk_retry(struct weft_reactor *r, struct weft_task *task)
@@ -54,7 +54,7 @@ void weft_reactor_bulk_retry(struct weft_reactor *r, struct weft_task *task)
 
 void weft_reactor_bulk_cancel(struct weft_bulk_flow *flow, struct weft_task *task)
 {
-	weft_turns_remove(&flow->turns, &task->link);
+	weft_fair_queue_remove(&flow->fair, &task->link);
 }
 
 bool weft_reactor_bulk_spend(struct weft_reactor *r, uint32_t bytes)
@@ -103,11 +103,11 @@ static struct weft_list *next_in_flows(struct weft_reactor *r)
 	struct weft_bulk_flow *flow;
 
 	while (!weft_list_empty(&r->bulk)) {
-		flow = container_of(r->bulk.next, struct weft_bulk_flow, turns.link);
+		flow = container_of(r->bulk.next, struct weft_bulk_flow, fair.link);
 		if (may_begin_piece(r, flow))
-			return weft_turns_pop(&r->bulk);
-		weft_list_remove(&flow->turns.link);
-		weft_list_push(&r->bulk_full, &flow->turns.link);
+			return weft_fair_queue_pop(&r->bulk);
+		weft_list_remove(&flow->fair.link);
+		weft_list_push(&r->bulk_full, &flow->fair.link);
 	}
 	return NULL;
 }

@@ -94,7 +94,7 @@ void weft_task_cancel(struct weft_task *task);
  * (base/fair_queue.h). */
 struct weft_bulk_flow {
 	struct weft_bulk_flow *within; /* NULL: one of the reactor's */
-	struct weft_turns_line turns;
+	struct weft_fair_flow fair;
 	unsigned pieces; /* under way, of it and all flows within it; if @within is NULL */
 };
 

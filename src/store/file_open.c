@@ -16,8 +16,8 @@ static int open_or_make(struct weft_chased *at, const char *path, struct weft_er
 
 	if (rc < 0)
 		return rc;
-	if (!at->there)
-		return weft_chased_make(at, O_RDWR, 0600);
+	if (!at->exists)
+		return weft_chased_create(at, O_RDWR, 0600);
 	if (!S_ISREG(at->st.st_mode))
 		return weft_fail(err, -EINVAL, "%s: it is not a regular file", path);
 	return weft_chased_open(at, O_RDWR);
@@ -38,11 +38,11 @@ static int open_state_file(struct file_store *f, struct weft_err *err)
 	}
 	if (f->fd < 0)
 		return weft_fail(err, f->fd, "%s: cannot open it: %s", path, strerror(-f->fd));
-	if (at.there && at.st.st_mode & S_IRWXO)
+	if (at.exists && at.st.st_mode & S_IRWXO)
 		weft_warn("%s: every user may open it, and so lock it and stop all changes; take "
 			  "that away (chmod o= %s)",
 			  path, path);
-	rc = weft_chased_sync(&at);
+	rc = weft_chased_sync_dir(&at);
 	return rc < 0 ? weft_fail(err, rc, "%s: cannot sync its directory: %s", path,
 				  strerror(-rc)) :
 			0;

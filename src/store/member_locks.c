@@ -31,7 +31,7 @@ void store_file_unlock(int fd)
 
 int store_member_is_locked(int fd, unsigned node)
 {
-	return weft_ofd_held(fd, F_WRLCK, locks_at + node, 1, NULL);
+	return weft_ofd_test(fd, F_WRLCK, locks_at + node, 1, NULL);
 }
 
 /* With one node all locks are taken: no other process may use the file, as whichever node. */
@@ -89,24 +89,24 @@ int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_membe
 
 enum { TOPIC_BITS = 40 };
 
-static struct weft_agree topic_range(unsigned topic)
+static struct weft_value_range topic_range(unsigned topic)
 {
-	return (struct weft_agree){ locks_at + locks_at / 2 + ((off_t)topic << TOPIC_BITS),
-				    1ull << TOPIC_BITS };
+	return (struct weft_value_range){ locks_at + locks_at / 2 + ((off_t)topic << TOPIC_BITS),
+					  1ull << TOPIC_BITS };
 }
 static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61, "slots do not meet");
 
 int store_member_agree(int fd, unsigned topic, uint64_t as)
 {
-	const struct weft_agree at = topic_range(topic);
+	const struct weft_value_range at = topic_range(topic);
 	uint64_t other;
 
-	return weft_agree(fd, &at, as % at.count, &other);
+	return weft_value_lock(fd, &at, as % at.count, &other);
 }
 
 void store_member_agree_end(int fd, unsigned topic)
 {
-	const struct weft_agree at = topic_range(topic);
+	const struct weft_value_range at = topic_range(topic);
 
-	weft_agree_end(fd, &at);
+	weft_value_unlock(fd, &at);
 }

@@ -122,7 +122,7 @@ uint64_t store_lock_domain(int fd)
 	read_boot_id(boot, sizeof(boot));
 	fstat(fd, &st);
 	snprintf(text, sizeof(text), "%s\n%llu", boot, (unsigned long long)st.st_dev);
-	weft_digest("locks", text, true, hash);
+	weft_stable_hash("locks", text, true, hash);
 	memcpy(&where, hash, sizeof(where));
 	return le64_to_cpu(where) | 1;
 }

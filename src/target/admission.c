@@ -21,7 +21,7 @@
 
 static uint32_t *address_counter(struct weft_target *t, const struct sockaddr_storage *peer)
 {
-	return weft_addr_counter(&t->anonymous, peer);
+	return weft_addr_counts_at(&t->anonymous, peer);
 }
 
 static struct tgt_ctrl *newest_ctrl_of_address(struct weft_target *t, uint32_t count)
@@ -41,7 +41,7 @@ static struct tgt_ctrl *newest_ctrl_of_address(struct weft_target *t, uint32_t c
  * has. */
 static bool evict_discovery_ctrl(struct weft_target *t, uint32_t more_than)
 {
-	uint32_t most = weft_addr_counts_most(&t->anonymous);
+	uint32_t most = weft_addr_counts_max(&t->anonymous);
 	struct tgt_ctrl *ctrl = most > more_than ? newest_ctrl_of_address(t, most) : NULL;
 
 	if (!ctrl)

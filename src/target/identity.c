@@ -11,7 +11,7 @@ void tgt_identity_serial(const char *nqn, bool common, char serial[21])
 {
 	uint8_t hash[32];
 
-	weft_digest("serial", nqn, common, hash);
+	weft_stable_hash("serial", nqn, common, hash);
 	for (int i = 0; i < 10; i++)
 		snprintf(serial + 2 * i, 3, "%02x", hash[i]);
 }
@@ -25,5 +25,5 @@ void tgt_identity_uuid(const char *nqn, bool common, uint32_t nsid, const char *
 	 * from machine to machine. */
 	snprintf(text, sizeof(text), "%s\n%u\n%.*s", nqn, nsid,
 		 common ? 0 : (int)strcspn(backend, ","), backend);
-	weft_digest_uuid("namespace", text, common, uuid);
+	weft_stable_uuid("namespace", text, common, uuid);
 }

@@ -381,7 +381,7 @@ struct tgt_tenant {
 /* What a flow, or an address of several flows, has waiting on one reactor; belongs to that
  * reactor. */
 struct tgt_flow_local {
-	struct weft_bulk_flow line;
+	struct weft_bulk_flow bulk;
 	struct weft_bufs_flows bufs;
 	/* Of a tenant: see io/range_lists.c. */
 	unsigned lists;

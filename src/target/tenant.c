@@ -25,7 +25,7 @@ struct tgt_tenants {
 	struct weft_list flows; /* of hosts */
 	struct tgt_flow unknown;
 	struct tgt_tenant addresses[WEFT_ADDR_COUNTERS];
-	struct tgt_flow_local bulk[]; /* by poll group, of addresses */
+	struct tgt_flow_local locals[]; /* by poll group, of addresses */
 };
 
 static void tenant_init(struct tgt_tenant *share)
@@ -56,25 +56,26 @@ static struct tgt_tenant *tenant_of_address(const struct weft_subsys *s, const c
 
 	if (tgt_host_listed(s, hostnqn))
 		return NULL;
-	return &t->tenants->addresses[weft_addr_index(&t->anonymous, peer)];
+	return &t->tenants->addresses[weft_addr_counts_index(&t->anonymous, peer)];
 }
 
 /* @within NULL: it takes turns with all others. */
-static void flow_local_init(struct tgt_flow_local *bulk, struct tgt_flow_local *within)
+static void flow_local_init(struct tgt_flow_local *local, struct tgt_flow_local *within)
 {
-	weft_bulk_flow_init(&bulk->line, within ? &within->line : NULL);
-	weft_bufs_flows_init(&bulk->bufs, within ? &within->bufs : NULL);
-	bulk->lists = 0;
-	weft_list_init(&bulk->waiting);
-	weft_task_init(&bulk->wake_task, tgt_io_lists_wake_next);
-	weft_rx_quota_init(&bulk->rx_quota);
+	weft_bulk_flow_init(&local->bulk, within ? &within->bulk : NULL);
+	weft_bufs_flows_init(&local->bufs, within ? &within->bufs : NULL);
+	local->lists = 0;
+	weft_list_init(&local->waiting);
+	weft_task_init(&local->wake_task, tgt_io_lists_wake_next);
+	weft_rx_quota_init(&local->rx_quota);
 }
 
 /* By poll group, where the flows of @share take turns; NULL: it has one flow. */
 static struct tgt_flow_local *address_local(const struct weft_target *t,
 					    const struct tgt_tenant *share)
 {
-	return share ? &t->tenants->bulk[(share - t->tenants->addresses) * t->npoll_groups] : NULL;
+	return share ? &t->tenants->locals[(share - t->tenants->addresses) * t->npoll_groups] :
+		       NULL;
 }
 
 static struct tgt_flow *flow_new(const struct weft_target *t, struct tgt_tenant *share,
@@ -165,17 +166,18 @@ struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
 struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 					const struct weft_poll_group *group)
 {
-	struct weft_bulk_flow *line = &ctrl->flow->per_reactor[group->index].line;
+	struct weft_bulk_flow *flow = &ctrl->flow->per_reactor[group->index].bulk;
 
-	return container_of(line->within ? line->within : line, struct tgt_flow_local, line);
+	return container_of(flow->within ? flow->within : flow, struct tgt_flow_local, bulk);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
 int tgt_tenants_create(struct weft_target *t)
 {
-	size_t nbulk = (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups;
-	struct tgt_tenants *shares = calloc(1, sizeof(*shares) + nbulk * sizeof(shares->bulk[0]));
+	size_t nlocals = (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups;
+	struct tgt_tenants *shares = calloc(1,
+					    sizeof(*shares) + nlocals * sizeof(shares->locals[0]));
 
 	if (!shares)
 		return -ENOMEM;
@@ -183,8 +185,8 @@ int tgt_tenants_create(struct weft_target *t)
 	flow_init(&shares->unknown, NULL, "");
 	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
 		tenant_init(&shares->addresses[i]);
-	for (size_t i = 0; i < nbulk; i++)
-		flow_local_init(&shares->bulk[i], NULL);
+	for (size_t i = 0; i < nlocals; i++)
+		flow_local_init(&shares->locals[i], NULL);
 	t->tenants = shares;
 	return 0;
 }

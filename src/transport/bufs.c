@@ -79,15 +79,15 @@ struct weft_pool *weft_bufs_pool(struct weft_bufs *bufs, uint32_t len)
 void weft_bufs_flows_init(struct weft_bufs_flows *flows, struct weft_bufs_flows *within)
 {
 	for (int i = 0; i < WEFT_BUFS_CLASSES; i++) {
-		weft_turns_line_init(&flows->in[i], within ? &within->in[i] : NULL);
-		weft_turns_line_init(&flows->out[i], within ? &within->out[i] : NULL);
+		weft_fair_flow_init(&flows->in[i], within ? &within->in[i] : NULL);
+		weft_fair_flow_init(&flows->out[i], within ? &within->out[i] : NULL);
 	}
 }
 
 void weft_bufs_serve_waiters(struct weft_bufs *bufs)
 {
 	for (int i = 0; i < bufs->classes; i++)
-		weft_pool_serve(&bufs->pools[i]);
+		weft_pool_serve_waiters(&bufs->pools[i]);
 }
 
 bool weft_bufs_has_waiters(const struct weft_bufs *bufs)

@@ -20,7 +20,7 @@ struct weft_bufs {
 /* A tenant's flows: where its requests wait for buffers, of hosts' two sets, by size. Flows take
  * turns. */
 struct weft_bufs_flows {
-	struct weft_turns_line in[WEFT_BUFS_CLASSES], out[WEFT_BUFS_CLASSES];
+	struct weft_fair_flow in[WEFT_BUFS_CLASSES], out[WEFT_BUFS_CLASSES];
 };
 
 /* Of each size up to @largest, what a busy reactor needs, divided by @divisor. @sink: for data that

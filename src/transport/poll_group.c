@@ -76,7 +76,8 @@ static bool blocks_writer(struct weft_qpair *qp)
 	for (uint32_t i = 0; qp->guarded_replies && i < qp->high_water; i++) {
 		struct weft_req *req = weft_qpair_req(qp, i);
 
-		if (req && req->shared && weft_guard_wanted(req->guard, req->data, req->reply_len))
+		if (req && req->shared &&
+		    weft_guard_writer_waits(req->guard, req->data, req->reply_len))
 			return true;
 	}
 	return false;

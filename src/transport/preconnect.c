@@ -14,11 +14,11 @@ void weft_preconnect_init(struct weft_preconnect *preconnect, uint32_t max)
 
 static struct weft_qpair *oldest_of_busiest(struct weft_preconnect *preconnect)
 {
-	uint32_t most = weft_addr_counts_most(&preconnect->counts);
+	uint32_t most = weft_addr_counts_max(&preconnect->counts);
 	struct weft_qpair *qp;
 
 	weft_list_for_each(qp, &preconnect->qpairs, preconnect)
-		if (*weft_addr_counter(&preconnect->counts, &qp->peer) == most)
+		if (*weft_addr_counts_at(&preconnect->counts, &qp->peer) == most)
 			return qp;
 	return NULL;
 }
@@ -40,7 +40,7 @@ void weft_preconnect_add(struct weft_preconnect *preconnect, struct weft_qpair *
 	if (atomic_load(&preconnect->now) >= preconnect->max)
 		displace_one(preconnect);
 	weft_list_push(&preconnect->qpairs, &qp->preconnect);
-	++*weft_addr_counter(&preconnect->counts, &qp->peer);
+	++*weft_addr_counts_at(&preconnect->counts, &qp->peer);
 	atomic_fetch_add(&preconnect->now, 1);
 }
 
@@ -49,6 +49,6 @@ void weft_preconnect_remove(struct weft_preconnect *preconnect, struct weft_qpai
 	if (weft_list_empty(&qp->preconnect))
 		return;
 	weft_list_remove(&qp->preconnect);
-	--*weft_addr_counter(&preconnect->counts, &qp->peer);
+	--*weft_addr_counts_at(&preconnect->counts, &qp->peer);
 	atomic_fetch_sub(&preconnect->now, 1);
 }

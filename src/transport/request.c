@@ -111,7 +111,7 @@ static void buffer_available(struct weft_pool_waiter *waiter, void *at)
 	resume(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
 
-static struct weft_turns_line *flow_of(const struct weft_req *req)
+static struct weft_fair_flow *flow_of(const struct weft_req *req)
 {
 	const struct weft_qpair *qp = req->qp;
 
@@ -216,7 +216,7 @@ bool weft_req_abort(struct weft_req *req, uint16_t status)
 {
 	switch (req->state) {
 	case WEFT_REQ_NEED_BUFFER:
-		weft_pool_unwait(&req->waiter);
+		weft_pool_cancel_wait(&req->waiter);
 		resume(req, status);
 		return true;
 	case WEFT_REQ_AWAIT_DATA:

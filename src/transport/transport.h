@@ -358,7 +358,7 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp);
 void weft_req_fetched(struct weft_req *req, uint16_t sc);
 void weft_req_release(struct weft_req *req);
 /* For transports: no buffer of buf->pool is free, so the request waits in its queue pair's flow.
- * @got gets the buffer, unless weft_pool_unwait() ends the wait. */
+ * @got gets the buffer, unless weft_pool_cancel_wait() ends the wait. */
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at));
 /* For transports, on close: every request that waits for us gets its then(). */

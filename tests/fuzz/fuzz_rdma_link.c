@@ -201,7 +201,7 @@ static void feed(unsigned index)
 	pool->free--;
 	pool->nfree++;
 	if (weft_pool_wanted(pool))
-		pool->woken(pool->woken_arg);
+		pool->wake(pool->wake_arg);
 }
 
 static void op_feed(void)

@@ -16,7 +16,7 @@ int __wrap_weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count,
 void __wrap_weft_pool_destroy(struct weft_pool *pool);
 void *__wrap_weft_pool_take(struct weft_pool *pool);
 void __wrap_weft_pool_give(struct weft_pool *pool, void *buf);
-void __wrap_weft_pool_serve(struct weft_pool *pool);
+void __wrap_weft_pool_serve_waiters(struct weft_pool *pool);
 
 /* Buffers of a pool that are poisoned from the start, or were given back since: the lowest. */
 static uint32_t poisoned = 8;
@@ -61,7 +61,7 @@ void __wrap_weft_pool_give(struct weft_pool *pool, void *buf)
 }
 
 /* As the pool does it: what leaves the stack here does not go through take(). */
-void __wrap_weft_pool_serve(struct weft_pool *pool)
+void __wrap_weft_pool_serve_waiters(struct weft_pool *pool)
 {
 	struct weft_pool_waiter *waiter;
 
@@ -69,7 +69,8 @@ void __wrap_weft_pool_serve(struct weft_pool *pool)
 		char *buf = pool->base + (size_t)pool->free[--pool->nfree] * pool->size;
 
 		ASAN_UNPOISON_MEMORY_REGION(buf, pool->size);
-		waiter = container_of(weft_turns_pop(&pool->lines), struct weft_pool_waiter, link);
+		waiter = container_of(weft_fair_queue_pop(&pool->flows), struct weft_pool_waiter,
+				      link);
 		waiter->got(waiter, buf);
 	}
 }

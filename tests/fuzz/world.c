@@ -733,7 +733,7 @@ void world_feed(unsigned index)
 	pool->free--;
 	pool->nfree++;
 	if (weft_pool_wanted(pool))
-		pool->woken(pool->woken_arg);
+		pool->wake(pool->wake_arg);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */
@@ -793,7 +793,7 @@ static void check_group(const struct weft_poll_group *group)
 
 	must(weft_list_empty(&group->qpairs) && !group->frozen);
 	must(weft_list_empty(&unknown->qpairs) && !atomic_load(&unknown->now) &&
-	     !weft_addr_counts_most(&unknown->counts));
+	     !weft_addr_counts_max(&unknown->counts));
 	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
 		must(!group->slots[i].reserved);
 }
@@ -807,7 +807,7 @@ static void check_target(void)
 {
 	must(!target->nqueues && !count_ctrls());
 	must(!target->ndiscovery && !target->nevicting &&
-	     !weft_addr_counts_most(&target->anonymous));
+	     !weft_addr_counts_max(&target->anonymous));
 	must(weft_list_empty(&target->drain_waits) && !target->teardowns && !target->frozen &&
 	     !target->store_frozen);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)

@@ -205,7 +205,7 @@ static void pin(char *at)
 	weft_region_lock(region);
 	weft_region_pin(region, at, 4096);
 	weft_region_unlock(region);
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 }
 
 static void test_mem_is_a_region(void **state)
@@ -228,7 +228,7 @@ static void test_mem_is_a_region(void **state)
 	weft_backend_close(be);
 	weft_backend_close(other);
 	assert_null(weft_region_find(&view, at, 1));
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 }
 
 static const struct {
@@ -338,13 +338,13 @@ static void test_mem_waits_at_rest(void **state)
 				.done = job_done },
 		};
 
-		assert_true(weft_guard_share(be->guard, at, 4 * KIB));
+		assert_true(weft_guard_try_read(be->guard, at, 4 * KIB));
 		weft_reactor_post(reactor, &job.msg);
 		come_to_rest();
 		weft_reactor_post(reactor, &reader.msg); /* whom the writer keeps out */
 		come_to_rest();
 		assert_false(job.ended || reader.ended);
-		weft_guard_unshare(be->guard, at, 4 * KIB);
+		weft_guard_unlock_read(be->guard, at, 4 * KIB);
 		while (!job.ended || !reader.ended)
 			weft_reactor_turn(reactor, -1);
 		assert_int_equal(job.rc | reader.rc, 0);
@@ -373,7 +373,7 @@ static void test_mem_keeps_its_place(void **state)
 	clear.io = (struct weft_io){ WEFT_IO_TRIM, .length = MIB, .done = job_done };
 	reader.io = (struct weft_io){ WEFT_IO_READ, .buf = got, .length = KIB, .done = job_done };
 	at = clear.be->ops->map(clear.be, 0);
-	assert_true(weft_guard_share(clear.be->guard, at, 4 * KIB));
+	assert_true(weft_guard_try_read(clear.be->guard, at, 4 * KIB));
 	weft_reactor_post(reactor, &clear.msg);
 	for (unsigned i = 0; i < COUNT(others); i++) {
 		weft_task_init(&others[i], spend_a_turn);
@@ -381,7 +381,7 @@ static void test_mem_keeps_its_place(void **state)
 	}
 	for (unsigned i = 0; i < 10; i++)
 		weft_reactor_turn(reactor, 0);
-	weft_guard_unshare(clear.be->guard, at, 4 * KIB);
+	weft_guard_unlock_read(clear.be->guard, at, 4 * KIB);
 	weft_reactor_post(reactor, &reader.msg);
 	for (; !clear.ended || !reader.ended; turns++) {
 		assert_true(turns < 4);
@@ -411,7 +411,7 @@ static void test_mem_without_region(void **state)
 	resize_ok(be, MIB);
 	weft_backend_close(be);
 	weft_region_remove(everything);
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 }
 
 /* --- all of it -------------------------------------------------------------------------------- */

@@ -134,10 +134,11 @@ static void echo(void **state)
 		{ 5000, false }, { 5000, true }, { 5999, true },
 		{ 6000, false }, { 6001, true }, { 9000, false },
 	};
-	weft_echo last = 0;
+	weft_signal_debounce last = 0;
 
 	for_each_row(i, cases)
-		assert_int_equal(weft_is_echo(&last, cases[i].at_ms * 1000000), cases[i].echo);
+		assert_int_equal(weft_signal_is_bounce(&last, cases[i].at_ms * 1000000),
+				 cases[i].echo);
 }
 
 /* --- pools ------------------------------------------------------------------------------------ */
@@ -208,11 +209,11 @@ static void pool_serves_the_line_in_order(void **state)
 	assert_int_equal(wakes, 1);
 	assert_null(first.buf);             /* not from inside give */
 	assert_null(weft_pool_take(&pool)); /* nobody overtakes */
-	weft_pool_serve(&pool);
+	weft_pool_serve_waiters(&pool);
 	assert_ptr_equal(first.buf, a);
 	assert_null(second.buf);
 	weft_pool_give(&pool, b);
-	weft_pool_serve(&pool);
+	weft_pool_serve_waiters(&pool);
 	assert_ptr_equal(second.buf, b);
 	assert_int_equal(first.order, 1);
 	assert_int_equal(second.order, 2);
@@ -232,38 +233,38 @@ static void pool_forgets_who_left_the_line(void **state)
 	a = weft_pool_take(&pool);
 	weft_pool_wait(&pool, NULL, &gone.wait);
 	weft_pool_wait(&pool, NULL, &stays.wait);
-	weft_pool_unwait(&gone.wait);
+	weft_pool_cancel_wait(&gone.wait);
 	weft_pool_give(&pool, a);
-	weft_pool_serve(&pool);
+	weft_pool_serve_waiters(&pool);
 	assert_null(gone.buf);
 	assert_ptr_equal(stays.buf, a);
 	weft_pool_give(&pool, a);
 	weft_pool_destroy(&pool);
 }
 
-/* A line that many wait in has one turn of a round, as any other; and so have those without a
- * line. */
+/* A flow in which many wait has one turn of a round, as any other; and so have those without a
+ * flow. */
 static void pool_lines_take_turns(void **state)
 {
 	struct waiter many[4], other = { .wait.got = got }, none = { .wait.got = got };
-	struct weft_turns_line lines[2];
+	struct weft_fair_flow flows[2];
 	struct weft_pool pool;
 	void *a;
 
 	served = 0;
 	assert_int_equal(weft_pool_init(&pool, 4096, 1, woken, NULL), 0);
-	weft_turns_line_init(&lines[0], NULL);
-	weft_turns_line_init(&lines[1], NULL);
+	weft_fair_flow_init(&flows[0], NULL);
+	weft_fair_flow_init(&flows[1], NULL);
 	a = weft_pool_take(&pool);
 	for (int i = 0; i < 4; i++) {
 		many[i] = (struct waiter){ .wait.got = got };
-		weft_pool_wait(&pool, &lines[0], &many[i].wait);
+		weft_pool_wait(&pool, &flows[0], &many[i].wait);
 	}
-	weft_pool_wait(&pool, &lines[1], &other.wait);
+	weft_pool_wait(&pool, &flows[1], &other.wait);
 	weft_pool_wait(&pool, NULL, &none.wait);
 	for (int i = 0; i < 6; i++) {
 		weft_pool_give(&pool, a);
-		weft_pool_serve(&pool);
+		weft_pool_serve_waiters(&pool);
 		assert_int_equal(served, i + 1);
 	}
 	assert_int_equal(many[0].order, 1);
@@ -274,23 +275,23 @@ static void pool_lines_take_turns(void **state)
 	weft_pool_destroy(&pool);
 }
 
-/* Who owns an empty line may go, and nobody waits then. */
+/* The owner of an empty flow may go, and nobody waits then. */
 static void pool_forgets_an_empty_line(void **state)
 {
 	struct waiter gone = { .wait.got = got };
-	struct weft_turns_line line;
+	struct weft_fair_flow flow;
 	struct weft_pool pool;
 	void *a;
 
 	assert_int_equal(weft_pool_init(&pool, 4096, 1, woken, NULL), 0);
-	weft_turns_line_init(&line, NULL);
+	weft_fair_flow_init(&flow, NULL);
 	a = weft_pool_take(&pool);
-	weft_pool_wait(&pool, &line, &gone.wait);
+	weft_pool_wait(&pool, &flow, &gone.wait);
 	assert_true(weft_pool_wanted(&pool));
-	weft_pool_unwait(&gone.wait);
-	weft_pool_unwait(&gone.wait);
+	weft_pool_cancel_wait(&gone.wait);
+	weft_pool_cancel_wait(&gone.wait);
 	assert_false(weft_pool_wanted(&pool));
-	memset(&line, 0xff, sizeof(line));
+	memset(&flow, 0xff, sizeof(flow));
 	weft_pool_give(&pool, a);
 	assert_ptr_equal(weft_pool_take(&pool), a);
 	weft_pool_give(&pool, a);
@@ -552,13 +553,13 @@ static const struct {
 
 enum { NUMBERS = 4096, CHAIN_MAX = 20 };
 
-static unsigned longest_chain(const struct weft_ids *ids)
+static unsigned longest_chain(const struct weft_id_hash *ids)
 {
 	unsigned most = 0, length;
 
 	for (size_t i = 0; i < (size_t)1 << ids->bits; i++) {
 		length = 0;
-		for (const struct weft_id *id = ids->chains[i]; id; id = id->next)
+		for (const struct weft_id_node *id = ids->chains[i]; id; id = id->next)
 			length++;
 		most = length > most ? length : most;
 	}
@@ -567,38 +568,38 @@ static unsigned longest_chain(const struct weft_ids *ids)
 
 static void ids_are_found(void **state)
 {
-	static struct weft_id things[NUMBERS];
-	struct weft_ids ids;
+	static struct weft_id_node things[NUMBERS];
+	struct weft_id_hash ids;
 
 	for_each_named(row, numbers, name) {
 		uint32_t first = numbers[row].first, step = numbers[row].step;
 
-		weft_ids_init(&ids);
-		assert_null(weft_ids_find(&ids, first));
+		weft_id_hash_init(&ids);
+		assert_null(weft_id_hash_find(&ids, first));
 		for (uint32_t i = 0; i < NUMBERS; i++)
-			assert_int_equal(weft_ids_add(&ids, &things[i], first + i * step), 0);
+			assert_int_equal(weft_id_hash_add(&ids, &things[i], first + i * step), 0);
 		assert_int_equal(ids.count, NUMBERS);
 		assert_in_range(longest_chain(&ids), 1, CHAIN_MAX);
 		for (uint32_t i = 0; i < NUMBERS; i += 2)
-			weft_ids_remove(&ids, &things[i]);
+			weft_id_hash_remove(&ids, &things[i]);
 		for (uint32_t i = 0; i < NUMBERS; i++)
-			assert_ptr_equal(weft_ids_find(&ids, first + i * step),
+			assert_ptr_equal(weft_id_hash_find(&ids, first + i * step),
 					 i % 2 ? &things[i] : NULL);
 		assert_int_equal(ids.count, NUMBERS / 2);
-		weft_ids_free(&ids);
+		weft_id_hash_free(&ids);
 	}
 }
 
 /* Two of them do not share a chain in both: no peer knows which do. */
 static void ids_are_keyed(void **state)
 {
-	struct weft_ids one, other;
+	struct weft_id_hash one, other;
 
-	weft_ids_init(&one);
-	weft_ids_init(&other);
+	weft_id_hash_init(&one);
+	weft_id_hash_init(&other);
 	assert_true(one.key != other.key);
-	weft_ids_free(&one);
-	weft_ids_free(&other);
+	weft_id_hash_free(&one);
+	weft_id_hash_free(&other);
 }
 
 int main(void)

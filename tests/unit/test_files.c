@@ -108,7 +108,7 @@ static void followed(void **state)
 		assert_int_equal(err.text[0] != '\0', paths[i].rc == -EPERM);
 		if (paths[i].rc)
 			continue;
-		assert_int_equal(chased.there, paths[i].there);
+		assert_int_equal(chased.exists, paths[i].there);
 		snprintf(want, sizeof(want), "%s%s", dir, paths[i].leads_to);
 		assert_string_equal(chased.path, want);
 		weft_chased_close(&chased);
@@ -133,7 +133,7 @@ static void absolute(void **state)
 	weft_chased_close(&chased);
 	/* Not where the text of that link would lead to. */
 	assert_int_equal(weft_chase(&chased, "/proc/self/fd/1", NULL), 0);
-	assert_true(chased.there);
+	assert_true(chased.exists);
 	assert_false(S_ISLNK(chased.st.st_mode));
 	weft_chased_close(&chased);
 }
@@ -278,7 +278,7 @@ static void exchanged(void **state)
 	make_file("file");
 	assert_int_equal(weft_chase(&chased, "all/late", NULL), 0);
 	assert_int_equal(symlink("../sub/made", "all/late"), 0);
-	assert_int_equal(weft_chased_make(&chased, O_RDWR, 0600), -EEXIST);
+	assert_int_equal(weft_chased_create(&chased, O_RDWR, 0600), -EEXIST);
 	assert_int_equal(access("sub/made", F_OK), -1);
 	weft_chased_close(&chased);
 }
@@ -289,7 +289,7 @@ static void made_with_its_mode(void **state)
 	mode_t mask = umask(022);
 
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		int fd = weft_chase_or_make("moded", O_APPEND, modes[i], NULL);
+		int fd = weft_chase_or_create("moded", O_APPEND, modes[i], NULL);
 		struct stat st;
 
 		assert_int_equal(fstat(fd, &st), 0);
@@ -298,7 +298,7 @@ static void made_with_its_mode(void **state)
 		assert_int_equal(unlink("moded"), 0);
 	}
 	umask(mask);
-	assert_int_equal(weft_chase_or_make("sub", 0, 0600, NULL), -EINVAL);
+	assert_int_equal(weft_chase_or_create("sub", 0, 0600, NULL), -EINVAL);
 }
 
 /* --- a race ----------------------------------------------------------------------------------- */
@@ -353,7 +353,7 @@ static void raced(void **state)
 		int fd;
 
 		chase_raced(&chased, "all/moved/raced", in_walk);
-		fd = weft_chased_make(&chased, O_RDWR, 0600);
+		fd = weft_chased_create(&chased, O_RDWR, 0600);
 		assert_int_equal(access("sub/raced", F_OK), -1);
 		assert_int_equal(access("all/away/raced", F_OK), 0);
 		close(fd);
@@ -364,7 +364,7 @@ static void raced(void **state)
 		chase_raced(&chased, "all/moved/raced", in_walk);
 		fd = weft_chased_open(&chased, O_RDWR);
 		assert_true(fd >= 0);
-		assert_int_equal(weft_chased_remove(&chased), 0);
+		assert_int_equal(weft_chased_unlink(&chased), 0);
 		assert_int_equal(access("sub/raced", F_OK), 0);
 		assert_int_equal(access("all/away/raced", F_OK), -1);
 		close(fd);
@@ -385,7 +385,7 @@ static void raced_upwards(void **state)
 	move_due = true;
 	assert_int_equal(weft_chase(&chased, "all/moved/../raced", NULL), 0);
 	assert_false(move_due);
-	fd = weft_chased_make(&chased, O_RDWR, 0600);
+	fd = weft_chased_create(&chased, O_RDWR, 0600);
 	assert_int_equal(access("sub/raced", F_OK), -1);
 	assert_int_equal(unlink("all/raced") | rmdir("sub/moved"), 0);
 	close(fd);
@@ -476,18 +476,18 @@ static void drafted(void **state)
 	struct stat st;
 	int fd;
 
-	assert_int_equal(weft_draft_place(&draft, "link", false, &err), -EEXIST);
-	assert_int_equal(weft_draft_place(&draft, "sub", true, &err), -EINVAL);
-	assert_int_equal(weft_draft_place(&draft, "draft", false, NULL), 0);
-	fd = weft_draft_make(&draft, NULL);
+	assert_int_equal(weft_draft_locate(&draft, "link", false, &err), -EEXIST);
+	assert_int_equal(weft_draft_locate(&draft, "sub", true, &err), -EINVAL);
+	assert_int_equal(weft_draft_locate(&draft, "draft", false, NULL), 0);
+	fd = weft_draft_create(&draft, NULL);
 	assert_true(fd >= 0);
 	assert_int_equal(stat("draft.part", &st), 0);
 	assert_int_equal(st.st_mode & 07777, 01600);
-	assert_int_equal(weft_draft_place(&second, "draft", false, NULL), 0);
-	assert_int_equal(weft_draft_make(&second, NULL), -EBUSY);
+	assert_int_equal(weft_draft_locate(&second, "draft", false, NULL), 0);
+	assert_int_equal(weft_draft_create(&second, NULL), -EBUSY);
 	assert_int_equal(access("draft.part", F_OK), 0);
 	synced_files = synced_folders = 0;
-	assert_int_equal(weft_draft_complete(&draft, fd, NULL), 0);
+	assert_int_equal(weft_draft_commit(&draft, fd, NULL), 0);
 	assert_true(synced_files > 0 && synced_folders > 0);
 	assert_false(marked_part);
 	assert_int_equal(stat("draft", &st), 0);
@@ -496,10 +496,10 @@ static void drafted(void **state)
 	close(fd);
 
 	/* Somebody made it between place and complete. */
-	fd = weft_draft_make(&second, NULL);
+	fd = weft_draft_create(&second, NULL);
 	assert_true(fd >= 0);
-	assert_int_equal(weft_draft_complete(&second, fd, NULL), -EEXIST);
-	weft_draft_remove(&second);
+	assert_int_equal(weft_draft_commit(&second, fd, NULL), -EEXIST);
+	weft_draft_discard(&second);
 	assert_int_equal(access("draft.part", F_OK), -1);
 	close(fd);
 	weft_draft_free(&draft);
@@ -511,13 +511,13 @@ static int draft_once(const char *path, void (*meanwhile)(const char *name))
 	struct weft_draft draft = {};
 	int fd, rc;
 
-	assert_int_equal(weft_draft_place(&draft, path, false, NULL), 0);
-	fd = weft_draft_make(&draft, NULL);
+	assert_int_equal(weft_draft_locate(&draft, path, false, NULL), 0);
+	fd = weft_draft_create(&draft, NULL);
 	assert_true(fd >= 0);
 	if (meanwhile)
 		meanwhile(path);
-	rc = weft_draft_complete(&draft, fd, NULL);
-	weft_draft_remove(&draft);
+	rc = weft_draft_commit(&draft, fd, NULL);
+	weft_draft_discard(&draft);
 	weft_draft_free(&draft);
 	close(fd);
 	return rc;
@@ -566,13 +566,13 @@ static mode_t mode_of_draft(const char *path, mode_t mode, mode_t mask)
 	struct stat st;
 	int fd;
 
-	assert_int_equal(weft_draft_place(&draft, path, true, NULL), 0);
+	assert_int_equal(weft_draft_locate(&draft, path, true, NULL), 0);
 	weft_draft_set_mode(&draft, mode);
 	assert_int_equal(umask(was), mask);
-	fd = weft_draft_make(&draft, NULL);
+	fd = weft_draft_create(&draft, NULL);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 01600); /* until it is complete */
-	assert_int_equal(weft_draft_complete(&draft, fd, NULL), 0);
+	assert_int_equal(weft_draft_commit(&draft, fd, NULL), 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	weft_draft_free(&draft);
 	close(fd);
@@ -596,10 +596,10 @@ static void killed_while_linked(void **state)
 
 	make_file("killed");
 	assert_int_equal(chmod("killed", 01600) | link("killed", "killed.part"), 0);
-	assert_int_equal(weft_draft_place(&draft, "killed", true, NULL), 0);
-	fd = weft_draft_make(&draft, NULL);
+	assert_int_equal(weft_draft_locate(&draft, "killed", true, NULL), 0);
+	fd = weft_draft_create(&draft, NULL);
 	assert_true(fd >= 0);
-	assert_int_equal(weft_draft_complete(&draft, fd, NULL), 0);
+	assert_int_equal(weft_draft_commit(&draft, fd, NULL), 0);
 	assert_int_equal(access("killed.part", F_OK), -1);
 	close(fd);
 	weft_draft_free(&draft);

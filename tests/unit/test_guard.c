@@ -40,10 +40,10 @@ static char *at(size_t offset)
 
 static void readers_beside_each_other(void **state)
 {
-	assert_true(weft_guard_share(guard, at(0), 4 * KIB));
-	assert_true(weft_guard_share(guard, at(0), MIB));
-	weft_guard_unshare(guard, at(0), 4 * KIB);
-	weft_guard_unshare(guard, at(0), MIB);
+	assert_true(weft_guard_try_read(guard, at(0), 4 * KIB));
+	assert_true(weft_guard_try_read(guard, at(0), MIB));
+	weft_guard_unlock_read(guard, at(0), 4 * KIB);
+	weft_guard_unlock_read(guard, at(0), MIB);
 }
 
 static void a_writer_alone(void **state)
@@ -64,18 +64,18 @@ static void a_writer_alone(void **state)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		size_t offset = others[i].offset, len = others[i].len;
 
-		assert_true(weft_guard_take(guard, at(MIB), 4 * KIB));
-		assert_int_equal(weft_guard_share(guard, at(offset), len), !others[i].meets);
+		assert_true(weft_guard_try_write(guard, at(MIB), 4 * KIB));
+		assert_int_equal(weft_guard_try_read(guard, at(offset), len), !others[i].meets);
 		if (!others[i].meets)
-			weft_guard_unshare(guard, at(offset), len);
-		assert_int_equal(weft_guard_take(guard, at(offset), len), !others[i].meets);
-		weft_guard_give(guard, at(MIB), 4 * KIB);
+			weft_guard_unlock_read(guard, at(offset), len);
+		assert_int_equal(weft_guard_try_write(guard, at(offset), len), !others[i].meets);
+		weft_guard_unlock_write(guard, at(MIB), 4 * KIB);
 		/* The refused come again; of what they got before nothing is left. */
 		if (others[i].meets)
-			assert_true(weft_guard_take(guard, at(offset), len));
-		weft_guard_give(guard, at(offset), len);
-		assert_true(weft_guard_share(guard, at(0), GIB));
-		weft_guard_unshare(guard, at(0), GIB);
+			assert_true(weft_guard_try_write(guard, at(offset), len));
+		weft_guard_unlock_write(guard, at(offset), len);
+		assert_true(weft_guard_try_read(guard, at(0), GIB));
+		weft_guard_unlock_read(guard, at(0), GIB);
 	}
 }
 
@@ -83,16 +83,16 @@ static void a_writer_alone(void **state)
 static void in_turns(void **state)
 {
 	for (unsigned i = 0; i < 3; i++) {
-		assert_true(weft_guard_share(guard, at(0), 4 * KIB));
-		assert_false(weft_guard_wanted(guard, at(0), 4 * KIB));
-		assert_false(weft_guard_take(guard, at(0), 64 * KIB));
-		assert_true(weft_guard_wanted(guard, at(0), 4 * KIB));
-		assert_false(weft_guard_share(guard, at(0), 4 * KIB));
-		assert_false(weft_guard_share(guard, at(48 * KIB), 4 * KIB));
-		weft_guard_unshare(guard, at(0), 4 * KIB);
-		assert_false(weft_guard_share(guard, at(0), 4 * KIB));
-		assert_true(weft_guard_take(guard, at(0), 64 * KIB));
-		weft_guard_give(guard, at(0), 64 * KIB);
+		assert_true(weft_guard_try_read(guard, at(0), 4 * KIB));
+		assert_false(weft_guard_writer_waits(guard, at(0), 4 * KIB));
+		assert_false(weft_guard_try_write(guard, at(0), 64 * KIB));
+		assert_true(weft_guard_writer_waits(guard, at(0), 4 * KIB));
+		assert_false(weft_guard_try_read(guard, at(0), 4 * KIB));
+		assert_false(weft_guard_try_read(guard, at(48 * KIB), 4 * KIB));
+		weft_guard_unlock_read(guard, at(0), 4 * KIB);
+		assert_false(weft_guard_try_read(guard, at(0), 4 * KIB));
+		assert_true(weft_guard_try_write(guard, at(0), 64 * KIB));
+		weft_guard_unlock_write(guard, at(0), 64 * KIB);
 	}
 }
 
@@ -107,10 +107,10 @@ static void *write_blocks(void *arg)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		char *to = memory + i * 7 % 14 * BLOCK;
 
-		while (!weft_guard_take(guard, to, 2 * BLOCK))
+		while (!weft_guard_try_write(guard, to, 2 * BLOCK))
 			sched_yield();
 		memset(to, (int)(i + *(char *)arg), 2 * BLOCK);
-		weft_guard_give(guard, to, 2 * BLOCK);
+		weft_guard_unlock_write(guard, to, 2 * BLOCK);
 	}
 	return NULL;
 }
@@ -120,10 +120,10 @@ static void *read_blocks(void *arg)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const char *from = memory + i * 5 % 16 * BLOCK;
 
-		while (!weft_guard_share(guard, from, BLOCK))
+		while (!weft_guard_try_read(guard, from, BLOCK))
 			sched_yield();
 		torn += !!memcmp(from, from + 1, BLOCK - 1);
-		weft_guard_unshare(guard, from, BLOCK);
+		weft_guard_unlock_read(guard, from, BLOCK);
 	}
 	return NULL;
 }

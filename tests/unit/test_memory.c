@@ -21,7 +21,7 @@ static bool known(const void *at, size_t len)
 	struct weft_region_view view = { 0 };
 	bool found = weft_region_find(&view, at, len);
 
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 	return found;
 }
 

@@ -84,13 +84,13 @@ bool weft_volume_is_same(struct weft_volume *volume, const struct weft_volume *o
 	return volume->kind == other->kind;
 }
 
-struct weft_id *__real_weft_ids_find(const struct weft_ids *ids, uint32_t number);
-struct weft_id *__wrap_weft_ids_find(const struct weft_ids *ids, uint32_t number);
+struct weft_id_node *__real_weft_id_hash_find(const struct weft_id_hash *ids, uint32_t number);
+struct weft_id_node *__wrap_weft_id_hash_find(const struct weft_id_hash *ids, uint32_t number);
 
-struct weft_id *__wrap_weft_ids_find(const struct weft_ids *ids, uint32_t number)
+struct weft_id_node *__wrap_weft_id_hash_find(const struct weft_id_hash *ids, uint32_t number)
 {
 	finds++;
-	return __real_weft_ids_find(ids, number);
+	return __real_weft_id_hash_find(ids, number);
 }
 
 /* --- cases ------------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@ enum { TURN_BYTES = 1 << 20, KIB = 1 << 10, VISITS_MAX = 64, TURNS_MAX = 10000 }
 
 static uint64_t bytes_of_turn;
 
-static struct weft_bulk_flow lines[2];
+static struct weft_bulk_flow flows[2];
 
 struct job {
 	struct weft_task task;
@@ -48,13 +48,13 @@ static struct job *start_in(struct weft_bulk_flow *line, struct job *job, char n
 
 static struct job *start(struct job *job, char name, unsigned pieces, uint32_t bytes)
 {
-	return start_in(&lines[0], job, name, pieces, bytes);
+	return start_in(&flows[0], job, name, pieces, bytes);
 }
 
 static int init_lines(void **state)
 {
-	for (size_t i = 0; i < COUNT(lines); i++)
-		weft_bulk_flow_init(&lines[i], NULL);
+	for (size_t i = 0; i < COUNT(flows); i++)
+		weft_bulk_flow_init(&flows[i], NULL);
 	return 0;
 }
 
@@ -98,12 +98,12 @@ static void in_line_once(void **state)
 	need_reactor();
 	start(&a, 'a', 1, 0);
 	start(&b, 'b', 1, 0);
-	weft_reactor_bulk_push(r, &lines[0], &a.task);
+	weft_reactor_bulk_push(r, &flows[0], &a.task);
 	turn_once();
 	expect_ran("ab");
 	start(&a, 'a', 1, 0);
 	start(&b, 'b', 1, 0);
-	weft_reactor_bulk_cancel(&lines[0], &a.task);
+	weft_reactor_bulk_cancel(&flows[0], &a.task);
 	turn_once();
 	expect_ran("b");
 }
@@ -114,10 +114,10 @@ static void lines_take_turns(void **state)
 	struct job a, b, c, d;
 
 	need_reactor();
-	start_in(&lines[0], &a, 'a', 2, 4 * KIB);
-	start_in(&lines[0], &b, 'b', 2, 4 * KIB);
-	start_in(&lines[0], &c, 'c', 2, 4 * KIB);
-	start_in(&lines[1], &d, 'd', 4, 4 * KIB);
+	start_in(&flows[0], &a, 'a', 2, 4 * KIB);
+	start_in(&flows[0], &b, 'b', 2, 4 * KIB);
+	start_in(&flows[0], &c, 'c', 2, 4 * KIB);
+	start_in(&flows[1], &d, 'd', 4, 4 * KIB);
 	turn_once();
 	expect_ran("adbdcdadbc");
 	assert_false(weft_reactor_busy(r));
@@ -130,11 +130,11 @@ static void lines_within_a_line(void **state)
 	struct job a, b, c;
 
 	need_reactor();
-	weft_bulk_flow_init(&within[0], &lines[0]);
-	weft_bulk_flow_init(&within[1], &lines[0]);
+	weft_bulk_flow_init(&within[0], &flows[0]);
+	weft_bulk_flow_init(&within[1], &flows[0]);
 	start_in(&within[0], &a, 'a', 3, 4 * KIB);
 	start_in(&within[1], &b, 'b', 2, 4 * KIB);
-	start_in(&lines[1], &c, 'c', 5, 4 * KIB);
+	start_in(&flows[1], &c, 'c', 5, 4 * KIB);
 	turn_once();
 	expect_ran("acbcacbcac");
 	assert_false(weft_reactor_busy(r));
@@ -146,9 +146,9 @@ static void before_all_lines(void **state)
 	struct job a, b, c;
 
 	need_reactor();
-	start_in(&lines[0], &a, 'a', 1, 4 * KIB);
-	start_in(&lines[1], &c, 'c', 2, 4 * KIB);
-	b = (struct job){ .line = &lines[0], .name = 'b', .pieces = 1 };
+	start_in(&flows[0], &a, 'a', 1, 4 * KIB);
+	start_in(&flows[1], &c, 'c', 2, 4 * KIB);
+	b = (struct job){ .line = &flows[0], .name = 'b', .pieces = 1 };
 	weft_task_init(&b.task, do_piece);
 	weft_reactor_bulk_retry(r, &b.task);
 	turn_once();
@@ -170,15 +170,15 @@ static void empty_lines_are_forgotten(void **state)
 	weft_bulk_flow_init(&gone[1], &gone[0]);
 	start_in(&gone[1], &a, 'a', 1, 0);
 	start_in(&gone[1], &b, 'b', 1, 0);
-	start_in(&lines[0], &c, 'c', 1, 0);
+	start_in(&flows[0], &c, 'c', 1, 0);
 	weft_reactor_bulk_cancel(&gone[1], &a.task);
-	assert_false(weft_list_empty(&gone[1].turns.link) || weft_list_empty(&gone[0].turns.link));
+	assert_false(weft_list_empty(&gone[1].fair.link) || weft_list_empty(&gone[0].fair.link));
 	weft_reactor_bulk_cancel(&gone[1], &b.task);
-	assert_true(weft_list_empty(&gone[1].turns.link) && weft_list_empty(&gone[0].turns.link));
+	assert_true(weft_list_empty(&gone[1].fair.link) && weft_list_empty(&gone[0].fair.link));
 	memset(gone, 0xff, sizeof(gone));
 	turn_once();
 	expect_ran("c");
-	assert_true(weft_list_empty(&lines[0].turns.link));
+	assert_true(weft_list_empty(&flows[0].fair.link));
 }
 
 /* --- pieces that storage has ------------------------------------------------------------------ */
@@ -215,23 +215,24 @@ static void pieces_end(struct weft_bulk_flow *line, unsigned n)
 		weft_reactor_bulk_piece_end(r, line);
 }
 
-/* A line has so many pieces under way, and the next when one has ended; meanwhile the reactor sleeps. */
+/* A line has so many pieces under way, and the next when one has ended; meanwhile the reactor
+ * sleeps. */
 static void a_line_has_so_many_pieces(void **state)
 {
 	struct job a[6], b[5];
 
 	need_reactor();
-	begin_in(&lines[0], a, 6, 'a');
-	begin_in(&lines[1], b, 5, 'b');
+	begin_in(&flows[0], a, 6, 'a');
+	begin_in(&flows[1], b, 5, 'b');
 	until_rest("abababab");
-	pieces_end(&lines[0], 1);
+	pieces_end(&flows[0], 1);
 	until_rest("a");
-	pieces_end(&lines[1], 1);
+	pieces_end(&flows[1], 1);
 	until_rest("b");
-	pieces_end(&lines[0], 4);
+	pieces_end(&flows[0], 4);
 	until_rest("a");
-	pieces_end(&lines[0], 1);
-	pieces_end(&lines[1], 4);
+	pieces_end(&flows[0], 1);
+	pieces_end(&flows[1], 4);
 	until_rest("");
 }
 
@@ -242,8 +243,8 @@ static void pieces_of_lines_within(void **state)
 	struct job a[4], b[4];
 
 	need_reactor();
-	weft_bulk_flow_init(&within[0], &lines[0]);
-	weft_bulk_flow_init(&within[1], &lines[0]);
+	weft_bulk_flow_init(&within[0], &flows[0]);
+	weft_bulk_flow_init(&within[1], &flows[0]);
 	begin_in(&within[0], a, 4, 'a');
 	begin_in(&within[1], b, 4, 'b');
 	until_rest("abab");
@@ -256,8 +257,8 @@ static void pieces_of_lines_within(void **state)
 	pieces_end(&within[1], 1);
 }
 
-/* All lines together have so many; who has none may begin one all the same: storage that never answers
- * some does not keep others waiting. */
+/* All lines together have so many; who has none may begin one all the same: storage that never
+ * answers some does not keep others waiting. */
 static void all_have_so_many_pieces(void **state)
 {
 	struct weft_bulk_flow many[6];
@@ -300,15 +301,15 @@ static void begun_pieces_go_on(void **state)
 	struct job a[5], again;
 
 	need_reactor();
-	begin_in(&lines[0], a, 5, 'a');
+	begin_in(&flows[0], a, 5, 'a');
 	until_rest("aaaa");
 	again = (struct job){ .name = 'g', .pieces = 1 };
 	weft_task_init(&again.task, do_piece);
 	weft_reactor_bulk_retry(r, &again.task);
 	until_rest("g");
-	pieces_end(&lines[0], 4);
+	pieces_end(&flows[0], 4);
 	until_rest("a");
-	pieces_end(&lines[0], 1);
+	pieces_end(&flows[0], 1);
 }
 
 /* Who waits for a piece to end may go, too. */

@@ -72,7 +72,7 @@ static void finds_what_holds_all_of_it(void **state)
 	for (size_t i = 0; i < COUNT(regions); i++)
 		weft_region_remove(regions[i]);
 	assert_null(weft_region_find(&view, addr(0x10000), 1));
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 }
 
 static const struct {
@@ -133,7 +133,7 @@ static void finds_among_many(void **state)
 	}
 	for (unsigned i = 0; i < N; i++)
 		weft_region_remove(regions[i]);
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 }
 
 /* --- dma-bufs --------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static void keeps_a_descriptor_of_its_own(void **state)
 	weft_region_remove(region);
 	assert_int_equal(atomic_load(&weft_region_dmabufs), 0);
 	assert_int_equal(fcntl(own, F_GETFD), -1);
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 }
 
 static const struct {
@@ -181,44 +181,45 @@ static void sees_a_dmabuf_in_part_of_it(void **state)
 
 	assert_int_equal(weft_region_add_dmabuf(&region, addr(0x61000), 0x1000, fd, 0, NULL), 0);
 	for_each_row(i, meet_cases) {
-		if (weft_region_meets_dmabuf(&view, addr(meet_cases[i].at), meet_cases[i].len) !=
+		if (weft_region_overlaps_dmabuf(&view, addr(meet_cases[i].at), meet_cases[i].len) !=
 		    meet_cases[i].meets)
 			fail_msg("case %zu", i);
 	}
 	weft_region_remove(region);
 	weft_region_remove(plain);
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 	close(fd);
 }
 
-/* --- ties ------------------------------------------------------------------------------------- */
+/* --- registrations ---------------------------------------------------------------------------- */
 
-struct tied {
-	struct weft_region_tie tie;
+struct registered {
+	struct weft_region_registration reg;
 	struct weft_region *region;
-	unsigned untied;
+	unsigned deregistered;
 };
 
 /* Under no lock, or a region could not come here. */
-static void on_untie(struct weft_region_tie *tie, struct weft_region *region)
+static void on_deregister(struct weft_region_registration *reg, struct weft_region *region)
 {
-	struct tied *tied = container_of(tie, struct tied, tie);
+	struct registered *r = container_of(reg, struct registered, reg);
 
-	tied->untied++;
-	assert_ptr_equal(region, tied->region);
+	r->deregistered++;
+	assert_ptr_equal(region, r->region);
 	weft_region_remove(add(addr(0x90000), 0x1000, 0));
 	weft_region_lock(region);
 	weft_region_unpin(region, region->base, 1);
 	weft_region_unlock(region);
 }
 
-static void tie(struct tied *tied, struct weft_region *region, void *owner)
+static void register_region(struct registered *r, struct weft_region *region, void *owner)
 {
-	*tied = (struct tied){ .tie = { .owner = owner, .untie = on_untie }, .region = region };
+	*r = (struct registered){ .reg = { .owner = owner, .deregister = on_deregister },
+				  .region = region };
 	weft_region_lock(region);
-	assert_null(weft_region_tie_of(region, owner));
-	weft_list_push(&region->attached, &tied->tie.link);
-	assert_ptr_equal(weft_region_tie_of(region, owner), &tied->tie);
+	assert_null(weft_region_find_registration(region, owner));
+	weft_list_push(&region->registrations, &r->reg.link);
+	assert_ptr_equal(weft_region_find_registration(region, owner), &r->reg);
 	weft_region_pin(region, region->base, 1);
 	weft_region_unlock(region);
 }
@@ -227,23 +228,23 @@ static void who_tied_it_hears_that_it_goes(void **state)
 {
 	struct weft_region *a = add(addr(0x70000), 0x1000, 0), *b = add(addr(0x80000), 0x1000, 0);
 	int one, two;
-	struct tied ties[3];
+	struct registered regs[3];
 
-	tie(&ties[0], a, &one);
-	tie(&ties[1], a, &two);
-	tie(&ties[2], b, &one);
-	weft_regions_untie_owner(&one);
-	assert_int_equal(ties[0].untied, 1);
-	assert_int_equal(ties[1].untied, 0);
-	assert_int_equal(ties[2].untied, 1);
+	register_region(&regs[0], a, &one);
+	register_region(&regs[1], a, &two);
+	register_region(&regs[2], b, &one);
+	weft_regions_deregister_owner(&one);
+	assert_int_equal(regs[0].deregistered, 1);
+	assert_int_equal(regs[1].deregistered, 0);
+	assert_int_equal(regs[2].deregistered, 1);
 	assert_int_equal(a->pinned, 1);
 	assert_int_equal(b->pinned, 0);
-	weft_regions_untie_owner(&one);
+	weft_regions_deregister_owner(&one);
 	weft_region_remove(a);
-	assert_int_equal(ties[0].untied, 1);
-	assert_int_equal(ties[1].untied, 1);
+	assert_int_equal(regs[0].deregistered, 1);
+	assert_int_equal(regs[1].deregistered, 1);
 	weft_region_remove(b);
-	assert_int_equal(ties[2].untied, 1);
+	assert_int_equal(regs[2].deregistered, 1);
 }
 
 /* --- pages ------------------------------------------------------------------------------------ */
@@ -308,12 +309,12 @@ static void pinned_pages_stay(void **state)
 	char *base = map_shared(PAGES * page);
 	/* The last granule is beyond it. */
 	struct weft_region *region = add(base, (PAGES - GRANULE) * page, GRANULE * page);
-	struct tied tied;
+	struct registered r;
 	int owner;
 
 	clear_and_compare(NULL, base, 0, 8, "dddddddd");
 	clear_and_compare(region, base, 1, 7, "-ddddddd");
-	tie(&tied, region, &owner);
+	register_region(&r, region, &owner);
 	clear_and_compare(region, base, 0, 8, "kkdddddd");
 	clear_and_compare(region, base, 1, 2, "-kd-----");
 	weft_region_lock(region);
@@ -321,7 +322,7 @@ static void pinned_pages_stay(void **state)
 	weft_region_unlock(region);
 	clear_and_compare(region, base, 0, 8, "kkddkkdd");
 	clear_and_compare(region, base, 5, 3, "-----kdd");
-	weft_regions_untie_owner(&owner);
+	weft_regions_deregister_owner(&owner);
 	clear_and_compare(region, base, 0, 8, "ddddkkdd");
 	weft_region_lock(region);
 	weft_region_pin(region, base + 4 * page, 1);
@@ -352,8 +353,9 @@ static void one_pin_holds_all_where_there_are_no_granules(void **state)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-/* Two look for memory that stays, two make other memory come and go around it, tied to a device
- * that both let go now and then: a tie may be in the other's hands when its region goes. */
+/* Two look for memory that stays, two make other memory come and go around it, registered with a
+ * device that both let go now and then: a registration may be in the other's hands when its region
+ * goes. */
 enum { STAYING = 8, ROUNDS = 3000 };
 
 struct crowd {
@@ -381,16 +383,16 @@ static void *looks(void *arg)
 		if (weft_region_find(&view, want->base + 0x1000, 1))
 			crowd->faults[member->index]++;
 	}
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 	return NULL;
 }
 
-static void free_tie(struct weft_region_tie *tie, struct weft_region *region)
+static void free_registration(struct weft_region_registration *reg, struct weft_region *region)
 {
 	weft_region_lock(region);
 	weft_region_unpin(region, region->base + 0x200, 0x300);
 	weft_region_unlock(region);
-	free(tie);
+	free(reg);
 }
 
 static void *comes_and_goes(void *arg)
@@ -400,27 +402,28 @@ static void *comes_and_goes(void *arg)
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		char *at = addr(0x100000 + (i % STAYING) * 0x10000 + member->index * 0x2000);
-		struct weft_region_tie *tie = malloc(sizeof(*tie));
+		struct weft_region_registration *reg = malloc(sizeof(*reg));
 		struct weft_region *region = NULL;
 
-		*tie = (struct weft_region_tie){ .owner = member->crowd, .untie = free_tie };
+		*reg = (struct weft_region_registration){ .owner = member->crowd,
+							  .deregister = free_registration };
 		if (weft_region_add(&region, at, 0x1000, 0x100, NULL) < 0 ||
 		    weft_region_find(&view, at, 0x1000) != region) {
 			member->crowd->faults[member->index]++;
-			free(tie);
+			free(reg);
 			continue;
 		}
 		weft_region_lock(region);
-		weft_list_push(&region->attached, &tie->link);
+		weft_list_push(&region->registrations, &reg->link);
 		weft_region_pin(region, at + 0x200, 0x300);
 		weft_region_unlock(region);
 		if (i % 3 == 0)
-			weft_regions_untie_owner(member->crowd);
+			weft_regions_deregister_owner(member->crowd);
 		weft_region_remove(region);
 		if (weft_region_find(&view, at, 1))
 			member->crowd->faults[member->index]++;
 	}
-	weft_region_view_end(&view);
+	weft_region_view_free(&view);
 	return NULL;
 }
 

@@ -56,8 +56,8 @@ int __real_store_member_check_lock(int fd, int witness, unsigned node, unsigned 
 int __wrap_store_member_check_lock(int fd, int witness, unsigned node, unsigned nodes);
 int __real_weft_ofd_lock(int fd, short type, off_t start, off_t len);
 int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len);
-int __real_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
-int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at);
+int __real_weft_ofd_test(int fd, short type, off_t start, off_t len, off_t *at);
+int __wrap_weft_ofd_test(int fd, short type, off_t start, off_t len, off_t *at);
 int __real_nanosleep(const struct timespec *pause, struct timespec *left);
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
 int __real_fdatasync(int fd);
@@ -83,9 +83,9 @@ int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len)
 	return __real_weft_ofd_lock(fd, type, start + APART * machine_of[fd], len);
 }
 
-int __wrap_weft_ofd_held(int fd, short type, off_t start, off_t len, off_t *at)
+int __wrap_weft_ofd_test(int fd, short type, off_t start, off_t len, off_t *at)
 {
-	return __real_weft_ofd_held(fd, type, start + APART * machine_of[fd], len, at);
+	return __real_weft_ofd_test(fd, type, start + APART * machine_of[fd], len, at);
 }
 
 /* A visit has a thread of its own, and so has weft_store_join(). */

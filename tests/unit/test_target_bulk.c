@@ -41,22 +41,22 @@ static struct weft_backend *mem;
 static size_t moved; /* bytes of memory that were locked, and of the storage inside */
 static unsigned ops, reads_answered;
 
-bool __real_weft_guard_share(void *guard, const void *at, size_t len);
-bool __wrap_weft_guard_share(void *guard, const void *at, size_t len);
-bool __wrap_weft_guard_share(void *guard, const void *at, size_t len)
+bool __real_weft_guard_try_read(void *guard, const void *at, size_t len);
+bool __wrap_weft_guard_try_read(void *guard, const void *at, size_t len);
+bool __wrap_weft_guard_try_read(void *guard, const void *at, size_t len)
 {
 	moved += len;
 	ops++;
-	return __real_weft_guard_share(guard, at, len);
+	return __real_weft_guard_try_read(guard, at, len);
 }
 
-bool __real_weft_guard_take(void *guard, const void *at, size_t len);
-bool __wrap_weft_guard_take(void *guard, const void *at, size_t len);
-bool __wrap_weft_guard_take(void *guard, const void *at, size_t len)
+bool __real_weft_guard_try_write(void *guard, const void *at, size_t len);
+bool __wrap_weft_guard_try_write(void *guard, const void *at, size_t len);
+bool __wrap_weft_guard_try_write(void *guard, const void *at, size_t len)
 {
 	moved += len;
 	ops++;
-	return __real_weft_guard_take(guard, at, len);
+	return __real_weft_guard_try_write(guard, at, len);
 }
 
 void __real_weft_req_reply(struct weft_req *req, uint16_t status);
@@ -1122,8 +1122,8 @@ static void a_hold_is_waited_for(void **state)
 	}
 }
 
-/* A buffer that comes while the namespace is quiesced is kept: the command does not wait for another
- * one afterwards, and so not for the next quiesce either. */
+/* A buffer that comes while the namespace is quiesced is kept: the command does not wait for
+ * another one afterwards, and so not for the next quiesce either. */
 static void a_quiesce_costs_no_buffer(void **state)
 {
 	struct wire *readers[2];

@@ -226,7 +226,7 @@ static unsigned share_at(uint8_t source)
 	struct sockaddr_storage addr = { 0 };
 
 	memcpy(&addr, &at, sizeof(at));
-	return weft_addr_index(&turned_target->anonymous, &addr);
+	return weft_addr_counts_index(&turned_target->anonymous, &addr);
 }
 
 /* The next one that shares with nobody: neither with one before nor with the other host. */

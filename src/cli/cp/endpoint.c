@@ -105,7 +105,7 @@ static int to_path(struct cp *cp, const char *path, struct cp_endpoint **end, st
 
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", path, strerror(-rc));
-	if (!at.there || is_stored(&at.st))
+	if (!at.exists || is_stored(&at.st))
 		return weft_cp_file_to(cp, path, &at, end, err);
 	if (S_ISDIR(at.st.st_mode))
 		return weft_fail(err, -EISDIR, "%s is a directory; name a file in it", path);

@@ -144,7 +144,7 @@ static int file_prepare(struct cp_endpoint *end, uint64_t total, struct weft_err
 
 	if (file->is_block)
 		return 0;
-	file->fd = weft_draft_make(&file->draft, err);
+	file->fd = weft_draft_create(&file->draft, err);
 	if (file->fd < 0)
 		return file->fd;
 	return file_resize(file, total == CP_UNKNOWN ? 0 : total, err);
@@ -175,7 +175,7 @@ static int file_finish(struct cp_endpoint *end, uint64_t total, struct weft_err 
 	if (file->is_block)
 		return 0;
 	rc = file_resize(file, total, err);
-	return rc < 0 ? rc : weft_draft_complete(&file->draft, file->fd, err);
+	return rc < 0 ? rc : weft_draft_commit(&file->draft, file->fd, err);
 }
 
 static void file_abandon(struct cp_endpoint *end, char *text, size_t size)
@@ -185,8 +185,8 @@ static void file_abandon(struct cp_endpoint *end, char *text, size_t size)
 	/* Complete, but for a last flush of its folder. */
 	if (file->is_block || !file->draft.name)
 		return;
-	weft_draft_remove(&file->draft);
-	snprintf(text, size, file->draft.at.there ? "%s is as it was before" : "%s is not made",
+	weft_draft_discard(&file->draft);
+	snprintf(text, size, file->draft.at.exists ? "%s is as it was before" : "%s is not made",
 		 end->name);
 }
 
@@ -270,7 +270,7 @@ static int open_block(struct cp_file *file, const struct weft_chased *at, struct
 
 static int place(struct cp_file *file, const char *path, struct weft_err *err)
 {
-	int rc = weft_draft_place(&file->draft, path, file->end.cp->ask->force, err);
+	int rc = weft_draft_locate(&file->draft, path, file->end.cp->ask->force, err);
 
 	if (rc == -EEXIST)
 		weft_fail(err, rc, "%s is there already; --force replaces it", path);
@@ -285,8 +285,8 @@ int weft_cp_file_to(struct cp *cp, const char *path, const struct weft_chased *a
 	if (!file)
 		return weft_fail(err, -ENOMEM, "no memory");
 	*end = &file->end;
-	return at->there && S_ISBLK(at->st.st_mode) ? open_block(file, at, err) :
-						      place(file, path, err);
+	return at->exists && S_ISBLK(at->st.st_mode) ? open_block(file, at, err) :
+						       place(file, path, err);
 }
 
 bool weft_cp_same_file(const struct cp_endpoint *a, const struct cp_endpoint *b)
@@ -299,7 +299,7 @@ bool weft_cp_same_file(const struct cp_endpoint *a, const struct cp_endpoint *b)
 	other = to->draft.at.st;
 	if (fstat(from->fd, &one) < 0)
 		return false;
-	if (to->fd >= 0 ? fstat(to->fd, &other) < 0 : !to->draft.at.there)
+	if (to->fd >= 0 ? fstat(to->fd, &other) < 0 : !to->draft.at.exists)
 		return false;
 	return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }

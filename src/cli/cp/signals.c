@@ -11,14 +11,14 @@
 #define PATIENCE_S 5
 
 static atomic_int first, count;
-static weft_echo last;
+static weft_signal_debounce last;
 static int wake_fd = -1;
 
 static void on_cancel_signal(int number)
 {
 	int saved = errno, none = 0;
 
-	if (weft_is_echo_now(&last))
+	if (weft_signal_is_bounce_now(&last))
 		return;
 	atomic_compare_exchange_strong(&first, &none, number);
 	atomic_fetch_add(&count, 1);

@@ -21,7 +21,7 @@ void weft_mount_table_init(struct weft_mount_table *table, struct weft_volume_co
 	*table = (struct weft_mount_table){ .conn = conn, .room = NSIDS_FIRST };
 	pthread_mutex_init(&table->lock, NULL);
 	weft_list_init(&table->nodes);
-	weft_ids_init(&table->by_nsid);
+	weft_id_hash_init(&table->by_nsid);
 	weft_list_init(&table->gone);
 }
 
@@ -38,7 +38,7 @@ void weft_mount_table_destroy(struct weft_mount_table *table)
 	weft_list_splice(&table->gone, &table->nodes);
 	weft_list_for_each_safe(node, next, &table->gone, link)
 		node_free(node);
-	weft_ids_free(&table->by_nsid);
+	weft_id_hash_free(&table->by_nsid);
 	pthread_mutex_destroy(&table->lock);
 }
 
@@ -67,7 +67,7 @@ void weft_mount_node_put(struct weft_mount_table *table, struct weft_mount_node 
 /* Under table->lock, or by the scanning thread. NULL: there is none. */
 static struct weft_mount_node *find_node(const struct weft_mount_table *table, uint32_t nsid)
 {
-	struct weft_id *id = weft_ids_find(&table->by_nsid, nsid);
+	struct weft_id_node *id = weft_id_hash_find(&table->by_nsid, nsid);
 
 	return id ? container_of(id, struct weft_mount_node, id) : NULL;
 }
@@ -130,7 +130,7 @@ static int insert_node(struct weft_mount_table *table, struct weft_mount_node *n
 	int rc;
 
 	pthread_mutex_lock(&table->lock);
-	rc = weft_ids_add(&table->by_nsid, &node->id, node->nsid);
+	rc = weft_id_hash_add(&table->by_nsid, &node->id, node->nsid);
 	if (rc == 0)
 		weft_list_push(next ? &next->link : &table->nodes, &node->link);
 	pthread_mutex_unlock(&table->lock);
@@ -144,7 +144,7 @@ static struct weft_mount_node *drop_node(struct weft_mount_table *table,
 	struct weft_mount_node *next = node_at(table, node->link.next);
 
 	pthread_mutex_lock(&table->lock);
-	weft_ids_remove(&table->by_nsid, &node->id);
+	weft_id_hash_remove(&table->by_nsid, &node->id);
 	weft_list_remove(&node->link);
 	weft_list_push(&table->gone, &node->link);
 	pthread_mutex_unlock(&table->lock);

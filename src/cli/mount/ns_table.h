@@ -16,8 +16,8 @@ enum { WEFT_MOUNT_NODES_MAX = 16384 }; /* of the directory: some 2 KiB each */
 /* A namespace, for as long as the directory, the kernel or an open file refers to it. One that
  * takes the place of another under the same nsid is another node. */
 struct weft_mount_node {
-	struct weft_list link; /* table->nodes, ordered by nsid, or table->gone */
-	struct weft_id id;     /* table->by_nsid, while it is on table->nodes */
+	struct weft_list link;  /* table->nodes, ordered by nsid, or table->gone */
+	struct weft_id_node id; /* table->by_nsid, while it is on table->nodes */
 	uint32_t nsid;
 	uint64_t generation; /* no two nodes have the same */
 	char name[16];       /* "ns1" */
@@ -31,7 +31,7 @@ struct weft_mount_node {
 struct weft_mount_table {
 	pthread_mutex_t lock;
 	struct weft_list nodes;
-	struct weft_ids by_nsid;
+	struct weft_id_hash by_nsid;
 	struct weft_list gone; /* from the directory, and still referred to */
 	struct weft_volume_conn *conn;
 	uint64_t generation;

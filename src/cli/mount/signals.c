@@ -31,14 +31,14 @@ static void end_at_once(struct weft_mount *mount)
 	_exit(1);
 }
 
-/* Whether the signal is an echo of the last one (base/debounce.h). */
+/* Whether the signal is a bounce of the last one (base/debounce.h). */
 static bool signal_is_repeat(struct weft_mount *mount)
 {
-	static weft_echo last;
+	static weft_signal_debounce last;
 	struct signalfd_siginfo info;
 
 	return read(mount->signal_fd, &info, sizeof(info)) != sizeof(info) ||
-	       weft_is_echo_now(&last);
+	       weft_signal_is_bounce_now(&last);
 }
 
 /* Waits for weft_mount_signals_stop(). Threads that wait for I/O end with it, not before. */

@@ -167,14 +167,14 @@ int weft_decode_size(struct weft_decoder *d, const struct weft_schema_field *fie
 		     void *out)
 {
 	const char *what = "a size such as 1048576, \"128M\" or \"10G\"";
-	struct weft_err doubt = { "" };
+	struct weft_err why = { "" };
 	struct weft_number_text number;
 	const char *text = weft_decode_as_text(d, value, what, &number);
 
 	if (!text)
 		return -EINVAL;
-	if (weft_size_doubt(text, &doubt))
-		return weft_decode_fail(d, "%s", doubt.text);
+	if (weft_size_is_ambiguous(text, &why))
+		return weft_decode_fail(d, "%s", why.text);
 	if (weft_size_parse(text, out) < 0 || !*(uint64_t *)out)
 		return weft_decode_expected(d, value, what);
 	return 0;

@@ -58,7 +58,7 @@ static int check_peer(int fd, const struct weft_chased *at, const char *path, st
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return fail_connect(path, err);
-	if (!peer.uid || peer.uid == geteuid() || (at->there && peer.uid == at->st.st_uid))
+	if (!peer.uid || peer.uid == geteuid() || (at->exists && peer.uid == at->st.st_uid))
 		return 0;
 	return weft_fail(err, -EPERM, "%s: user %u answers there, to whom it does not belong", path,
 			 peer.uid);
@@ -181,7 +181,7 @@ static int fail_method(const char *method, struct weft_err *err)
 
 	for (size_t i = 0; weft_rpc_methods[i].name && i < METHODS_MAX; i++)
 		names[i] = weft_rpc_methods[i].name;
-	meant = weft_nearest(method, names);
+	meant = weft_suggest_word(method, names);
 	return weft_fail(err, -ENOENT, "no method \"%s\"; %s%s%s\"weft ctl methods\" lists them",
 			 method, meant ? "did you mean " : "", meant ? meant : "",
 			 meant ? "? " : "");

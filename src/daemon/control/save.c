@@ -149,7 +149,7 @@ static int choose_path(struct weft_daemon *d, const char *wanted, struct weft_dr
 	if (wanted[0] && wanted[0] != '/')
 		return weft_fail(err, -EINVAL, "path: expected one that begins with /, got \"%s\"",
 				 wanted);
-	return weft_draft_place(draft, path, true, err);
+	return weft_draft_locate(draft, path, true, err);
 }
 
 static bool same_file(const struct stat *a, const char *path)
@@ -172,7 +172,7 @@ static bool was_written_by_save(const struct weft_chased *at)
 static int check_overwrite(struct weft_daemon *d, const struct weft_chased *at, bool force,
 			   struct weft_err *err)
 {
-	if (!at->there || force || !at->st.st_size)
+	if (!at->exists || force || !at->st.st_size)
 		return 0;
 	if ((d->doc->file && same_file(&at->st, d->doc->file)) || was_written_by_save(at))
 		return 0;

@@ -27,7 +27,7 @@ static int check_folder(const struct weft_chased *at, struct weft_err *err)
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (fstat(at->folder, &st) < 0)
+	if (fstat(at->dirfd, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return weft_fail(err, -EPERM,
@@ -45,8 +45,8 @@ static int make_folder_of(const char *path, struct weft_err *err)
 
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
 	rc = weft_chase(&at, dir, err);
-	if (rc == 0 && !at.there)
-		rc = weft_chased_make_folder(&at, 0700);
+	if (rc == 0 && !at.exists)
+		rc = weft_chased_mkdir(&at, 0700);
 	if (rc < 0 && rc != -EEXIST)
 		return weft_fail(err, rc,
 				 "control socket: cannot create %s: %s; choose another place with "
@@ -81,7 +81,7 @@ static int remove_stale(const struct weft_chased *at, const struct sockaddr_un *
 {
 	struct stat st;
 
-	if (!fstatat(at->folder, at->name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISSOCK(st.st_mode))
+	if (!fstatat(at->dirfd, at->name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISSOCK(st.st_mode))
 		return weft_fail(err, -EEXIST,
 				 "control socket %s: there is a file that is no socket", at->path);
 	if (is_answered(addr))
@@ -89,7 +89,7 @@ static int remove_stale(const struct weft_chased *at, const struct sockaddr_un *
 				 "control socket %s: another weft answers there; stop it, or choose "
 				 "another place with --control PATH",
 				 at->path);
-	return weft_chased_remove(at);
+	return weft_chased_unlink(at);
 }
 
 static int bind_or_replace(int fd, const struct weft_chased *at, const struct sockaddr_un *addr,
@@ -114,7 +114,7 @@ static int check_bound(const struct weft_chased *at, const struct sockaddr_un *a
 {
 	struct stat here, there;
 
-	if (!fstatat(at->folder, at->name, &here, AT_SYMLINK_NOFOLLOW) &&
+	if (!fstatat(at->dirfd, at->name, &here, AT_SYMLINK_NOFOLLOW) &&
 	    !lstat(addr->sun_path, &there) && S_ISSOCK(here.st_mode) &&
 	    here.st_dev == there.st_dev && here.st_ino == there.st_ino)
 		return 0;
@@ -167,6 +167,6 @@ void weft_unix_remove(const char *path)
 {
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 
-	if (!weft_chase(&at, path, NULL) && at.there && S_ISSOCK(at.st.st_mode))
-		weft_chased_remove(&at);
+	if (!weft_chase(&at, path, NULL) && at.exists && S_ISSOCK(at.st.st_mode))
+		weft_chased_unlink(&at);
 }

@@ -53,9 +53,9 @@ struct host_dirty {
 
 /* Under ctrl->lock, except @dirty's atomics. */
 struct host_ns_record {
-	struct weft_id id;     /* ctrl->ns_records_by_id */
-	struct weft_list link; /* ctrl->ns_records */
-	struct weft_list open; /* weft_ns */
+	struct weft_id_node id; /* ctrl->ns_records_by_id */
+	struct weft_list link;  /* ctrl->ns_records */
+	struct weft_list open;  /* weft_ns */
 	struct host_dirty dirty;
 	struct weft_list scan_due[HOST_PATHS_MAX];     /* ctrl->due: a scan there is due */
 	struct weft_list scan_refused[HOST_PATHS_MAX]; /* ctrl->refused: the last one there was */

@@ -16,7 +16,7 @@
 
 void host_ns_records_init(struct weft_ctrl *ctrl)
 {
-	weft_ids_init(&ctrl->ns_records_by_id);
+	weft_id_hash_init(&ctrl->ns_records_by_id);
 	weft_list_init(&ctrl->ns_records);
 	weft_list_init(&ctrl->ns_down);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
@@ -27,7 +27,7 @@ void host_ns_records_init(struct weft_ctrl *ctrl)
 
 static void ns_record_free(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
-	weft_ids_remove(&ctrl->ns_records_by_id, &at->id);
+	weft_id_hash_remove(&ctrl->ns_records_by_id, &at->id);
 	weft_list_remove(&at->link);
 	free(at);
 }
@@ -40,7 +40,7 @@ void host_ns_records_free(struct weft_ctrl *ctrl)
 		assert(weft_list_empty(&at->open));
 		ns_record_free(ctrl, at);
 	}
-	weft_ids_free(&ctrl->ns_records_by_id);
+	weft_id_hash_free(&ctrl->ns_records_by_id);
 }
 
 bool host_ns_records_all_closed(const struct weft_ctrl *ctrl)
@@ -55,7 +55,7 @@ bool host_ns_records_all_closed(const struct weft_ctrl *ctrl)
 
 struct host_ns_record *host_ns_record_find(const struct weft_ctrl *ctrl, uint32_t nsid)
 {
-	struct weft_id *id = weft_ids_find(&ctrl->ns_records_by_id, nsid);
+	struct weft_id_node *id = weft_id_hash_find(&ctrl->ns_records_by_id, nsid);
 
 	return id ? container_of(id, struct host_ns_record, id) : NULL;
 }
@@ -67,7 +67,7 @@ struct host_ns_record *host_ns_record_get(struct weft_ctrl *ctrl, uint32_t nsid)
 	if (at)
 		return at;
 	at = calloc(1, sizeof(*at));
-	if (!at || weft_ids_add(&ctrl->ns_records_by_id, &at->id, nsid) < 0) {
+	if (!at || weft_id_hash_add(&ctrl->ns_records_by_id, &at->id, nsid) < 0) {
 		free(at);
 		return NULL;
 	}

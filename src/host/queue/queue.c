@@ -37,7 +37,7 @@ static void free_queue(struct weft_queue *queue)
 	weft_timer_stop(queue->reactor, &queue->retry_timer);
 	weft_task_cancel(&queue->issue_task);
 	weft_reactor_destroy(queue->reactor);
-	weft_region_view_end(&queue->regions);
+	weft_region_view_free(&queue->regions);
 	for (unsigned i = 0; i < queue->npath_queues; i++)
 		free(queue->path_queues[i]);
 	free(queue);

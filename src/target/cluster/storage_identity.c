@@ -28,7 +28,7 @@ static uint64_t storage_identity(const struct tgt_ns *ns)
 	weft_uuid_format(ns->uuid, uuid);
 	snprintf(text, sizeof(text), "%s\n%u\n%s\n%u", ns->subsys->nqn, ns->nsid, uuid,
 		 1u << ns->lba_shift);
-	weft_digest("storage", text, true, hash);
+	weft_stable_hash("storage", text, true, hash);
 	memcpy(&which, hash, sizeof(which));
 	return (le64_to_cpu(which) << GROUP_BITS | ns->ana_group) % WEFT_AS_MAX;
 }

@@ -25,7 +25,7 @@ static void bulk_turn(struct weft_task *task);
 
 struct weft_bulk_flow *tgt_io_bulk_queue(struct weft_req *req)
 {
-	return &tgt_queue(req)->ctrl->flow->per_reactor[req->qp->group->index].line;
+	return &tgt_queue(req)->ctrl->flow->per_reactor[req->qp->group->index].bulk;
 }
 
 /* --- pieces ----------------------------------------------------------------------------------- */

@@ -36,10 +36,10 @@ static bool compare_in_place(struct weft_req *req)
 	const void *at = be->ops->map(be, treq->offset);
 	bool equal;
 
-	if (!weft_guard_share(be->guard, at, treq->length))
+	if (!weft_guard_try_read(be->guard, at, treq->length))
 		return false;
 	equal = data_is_equal(treq, at);
-	weft_guard_unshare(be->guard, at, treq->length);
+	weft_guard_unlock_read(be->guard, at, treq->length);
 	tgt_io_finish(req, equal ? 0 : MISCOMPARE);
 	return true;
 }

@@ -47,10 +47,10 @@ static bool copy_guarded(struct weft_req *req)
 	const void *at = mapped_address(req);
 
 	req->reply_len = tgt_req(req)->length;
-	if (!weft_guard_share(guard, at, req->reply_len))
+	if (!weft_guard_try_read(guard, at, req->reply_len))
 		return false;
 	req->qp->transport->copy(req, at);
-	weft_guard_unshare(guard, at, req->reply_len);
+	weft_guard_unlock_read(guard, at, req->reply_len);
 	tgt_io_finish(req, 0);
 	return true;
 }

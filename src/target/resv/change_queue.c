@@ -420,7 +420,7 @@ static void hash_hostnqn(uint8_t name[RESV_NAME_BYTES], const char *hostnqn)
 {
 	uint8_t hash[32];
 
-	weft_digest("registrant", hostnqn, true, hash);
+	weft_stable_hash("registrant", hostnqn, true, hash);
 	memcpy(name, hash, RESV_NAME_BYTES);
 	name[0] |= 1;
 }

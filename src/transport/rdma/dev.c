@@ -91,8 +91,8 @@ static bool drop_ref(struct rdma_dev *dev)
  * this adapter gets another rdma_dev, with a protection domain of its own. */
 static void destroy_dev(struct rdma_dev *dev)
 {
-	weft_regions_untie_owner(&dev->target);
-	weft_regions_untie_owner(&dev->host);
+	weft_regions_deregister_owner(&dev->target);
+	weft_regions_deregister_owner(&dev->host);
 	rdma_verbs->dealloc_pd(dev->pd);
 	pthread_mutex_lock(&lock);
 	weft_list_remove(&dev->link);

@@ -47,7 +47,7 @@ struct rdma_mr_cache {
 	uint64_t generation; /* of the view, for @recent */
 	struct {
 		struct weft_region *region;
-		struct rdma_region_mrs *tie;
+		struct rdma_region_mrs *rmrs;
 	} recent[RDMA_MR_CACHE_REGIONS];
 	uint64_t hits, registrations;
 	int failed; /* -errno of the last refused registration */

@@ -185,7 +185,7 @@ static bool meets_dmabuf(struct rdma_link *rl, const struct weft_link_slot *slot
 		return false;
 	for (size_t left = slot->data_len; left && !meets; left -= part.iov_len) {
 		part = weft_iov_iter_next(&iter, left);
-		meets = weft_region_meets_dmabuf(&rl->mrs.view, part.iov_base, part.iov_len);
+		meets = weft_region_overlaps_dmabuf(&rl->mrs.view, part.iov_base, part.iov_len);
 	}
 	return meets;
 }
@@ -240,7 +240,7 @@ void rdma_link_put_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 	if (rs->bounce)
 		weft_pool_give(rs->pool, rs->bounce);
 	else if (rs->pool && rs->waiter.link.next)
-		weft_pool_unwait(&rs->waiter);
+		weft_pool_cancel_wait(&rs->waiter);
 	rs->bounce = NULL;
 	rs->pool = NULL;
 }

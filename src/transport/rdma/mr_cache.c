@@ -24,7 +24,7 @@ struct rdma_granule_mr {
 
 /* A region's registrations in one MR domain of one adapter. */
 struct rdma_region_mrs {
-	struct weft_region_tie tie;
+	struct weft_region_registration reg;
 	size_t count;
 	struct rdma_granule_mr mrs[];
 };
@@ -38,44 +38,45 @@ static struct iovec granule_at(const struct weft_region *region, size_t index)
 	return (struct iovec){ region->base + index * granule, left < granule ? left : granule };
 }
 
-static void untie(struct weft_region_tie *tie, struct weft_region *region)
+static void deregister(struct weft_region_registration *reg, struct weft_region *region)
 {
-	struct rdma_region_mrs *rt = container_of(tie, struct rdma_region_mrs, tie);
+	struct rdma_region_mrs *rmrs = container_of(reg, struct rdma_region_mrs, reg);
 
-	for (size_t i = 0; i < rt->count; i++) {
+	for (size_t i = 0; i < rmrs->count; i++) {
 		struct iovec at = granule_at(region, i);
 
-		if (!rt->mrs[i].mr)
+		if (!rmrs->mrs[i].mr)
 			continue;
-		rdma_verbs->dereg_mr(rt->mrs[i].mr);
+		rdma_verbs->dereg_mr(rmrs->mrs[i].mr);
 		weft_region_lock(region);
 		weft_region_unpin(region, at.iov_base, at.iov_len);
 		weft_region_unlock(region);
 	}
-	free(rt);
+	free(rmrs);
 }
 
 static struct rdma_region_mrs *attach_region(struct weft_region *region,
 					     struct rdma_mr_domain *side)
 {
-	struct weft_region_tie *known;
-	struct rdma_region_mrs *rt = NULL;
+	struct weft_region_registration *known;
+	struct rdma_region_mrs *rmrs = NULL;
 	size_t count = weft_region_granules(region);
 
 	weft_region_lock(region);
-	known = weft_region_tie_of(region, side);
+	known = weft_region_find_registration(region, side);
 	if (known) {
-		rt = container_of(known, struct rdma_region_mrs, tie);
+		rmrs = container_of(known, struct rdma_region_mrs, reg);
 	} else {
-		rt = calloc(1, sizeof(*rt) + count * sizeof(rt->mrs[0]));
-		if (rt) {
-			rt->count = count;
-			rt->tie = (struct weft_region_tie){ .owner = side, .untie = untie };
-			weft_list_push(&region->attached, &rt->tie.link);
+		rmrs = calloc(1, sizeof(*rmrs) + count * sizeof(rmrs->mrs[0]));
+		if (rmrs) {
+			rmrs->count = count;
+			rmrs->reg = (struct weft_region_registration){ .owner = side,
+								       .deregister = deregister };
+			weft_list_push(&region->registrations, &rmrs->reg.link);
 		}
 	}
 	weft_region_unlock(region);
-	return rt;
+	return rmrs;
 }
 
 /* --- lookup ----------------------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ void rdma_mr_cache_init(struct rdma_mr_cache *mrs, struct rdma_mr_domain *side)
 
 void rdma_mr_cache_destroy(struct rdma_mr_cache *mrs)
 {
-	weft_region_view_end(&mrs->view);
+	weft_region_view_free(&mrs->view);
 }
 
 static unsigned cache_index(const struct weft_region *region)
@@ -105,10 +106,10 @@ static struct rdma_region_mrs *region_mrs_of(struct rdma_mr_cache *mrs, struct w
 		mrs->generation = mrs->view.generation;
 	}
 	if (mrs->recent[slot].region != region) {
-		mrs->recent[slot].tie = attach_region(region, mrs->side);
-		mrs->recent[slot].region = mrs->recent[slot].tie ? region : NULL;
+		mrs->recent[slot].rmrs = attach_region(region, mrs->side);
+		mrs->recent[slot].region = mrs->recent[slot].rmrs ? region : NULL;
 	}
-	return mrs->recent[slot].tie;
+	return mrs->recent[slot].rmrs;
 }
 
 /* --- registering ------------------------------------------------------------------------------ */
@@ -175,10 +176,10 @@ static void register_mr(struct rdma_mr_cache *mrs, struct weft_region *region,
 }
 
 static struct ibv_mr *register_granule(struct rdma_mr_cache *mrs, struct weft_region *region,
-				       struct rdma_region_mrs *rt, size_t index)
+				       struct rdma_region_mrs *rmrs, size_t index)
 {
 	struct iovec at = granule_at(region, index);
-	struct rdma_granule_mr *key = &rt->mrs[index];
+	struct rdma_granule_mr *key = &rmrs->mrs[index];
 
 	if (key->refused >= retry_epoch_now(mrs))
 		return NULL;
@@ -193,20 +194,20 @@ size_t rdma_mr_cache_find(struct rdma_mr_cache *mrs, const void *at, size_t len,
 			  struct ibv_mr **out)
 {
 	struct weft_region *region = weft_region_find(&mrs->view, at, len);
-	struct rdma_region_mrs *rt = region ? region_mrs_of(mrs, region) : NULL;
+	struct rdma_region_mrs *rmrs = region ? region_mrs_of(mrs, region) : NULL;
 	size_t offset, granule, index, left;
 	struct ibv_mr *mr;
 
-	if (!rt)
+	if (!rmrs)
 		return 0;
 	offset = (size_t)((const char *)at - region->base);
 	granule = region->granule;
 	index = offset / granule;
-	mr = atomic_load_explicit(&rt->mrs[index].mr, memory_order_acquire);
+	mr = atomic_load_explicit(&rmrs->mrs[index].mr, memory_order_acquire);
 	if (mr)
 		mrs->hits++;
 	else
-		mr = register_granule(mrs, region, rt, index);
+		mr = register_granule(mrs, region, rmrs, index);
 	if (!mr)
 		return 0;
 	*out = mr;

@@ -198,7 +198,7 @@ static struct rdma_req *first_of(struct weft_list *list)
 static void copy_to_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
 	memcpy(req->out.at, req->data, req->reply_len);
-	weft_guard_unshare(req->guard, req->data, req->reply_len);
+	weft_guard_unlock_read(req->guard, req->data, req->reply_len);
 	weft_counter_add(&conn->qp.stats.copied_bytes, req->reply_len);
 	req->data = req->out.at;
 	req->shared = false;
@@ -211,7 +211,7 @@ static bool hold_reply_data(struct rdma_conn *conn, struct rdma_req *rreq)
 
 	if (!req->shared)
 		return true;
-	if (!weft_guard_share(req->guard, req->data, req->reply_len)) {
+	if (!weft_guard_try_read(req->guard, req->data, req->reply_len)) {
 		weft_retry_later(conn->qp.group->reactor, &conn->flush);
 		return false;
 	}

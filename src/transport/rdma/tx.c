@@ -139,7 +139,7 @@ static void release_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 		return;
 	rreq->held = false;
 	conn->qp.guarded_replies--;
-	weft_guard_unshare(rreq->req.guard, rreq->req.data, rreq->req.reply_len);
+	weft_guard_unlock_read(rreq->req.guard, rreq->req.data, rreq->req.reply_len);
 }
 
 /* --- completions ------------------------------------------------------------------------------ */
@@ -188,7 +188,7 @@ static void abort_one(struct rdma_conn *conn, struct rdma_req *rreq)
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
 		weft_list_remove(&rreq->link);
-		weft_pool_unwait(&rreq->req.waiter);
+		weft_pool_cancel_wait(&rreq->req.waiter);
 		rdma_resp_buf_put(conn->poller, rreq);
 		release_shared(conn, rreq);
 		weft_req_release(&rreq->req);

@@ -35,7 +35,7 @@ static bool hold_shared(struct tcp_tx *tx)
 {
 	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
 
-	return weft_guard_share(req->guard, req->data, req->reply_len);
+	return weft_guard_try_read(req->guard, req->data, req->reply_len);
 }
 
 /* A block that was sent in part keeps its old bytes, whatever is written there meanwhile. */
@@ -60,7 +60,7 @@ static void release_shared(struct tcp_tx *tx)
 
 	if (!tcp_send_queue_is_sent(&conn->sendq, tx))
 		save_partial_block(conn, req);
-	weft_guard_unshare(req->guard, req->data, req->reply_len);
+	weft_guard_unlock_read(req->guard, req->data, req->reply_len);
 }
 
 /* --- replies ---------------------------------------------------------------------------------- */
