@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backend/filter/filter.h"
-#include "backend/types.h"
+#include "backend/internal.h"
 #include "base/cleanup.h"
 #include "base/size.h"
 

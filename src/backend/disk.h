@@ -2,7 +2,7 @@
 #ifndef WEFT_BACKEND_DISK_H
 #define WEFT_BACKEND_DISK_H
 
-#include "backend/types.h"
+#include "backend/internal.h"
 #include "reactor/workers.h"
 
 struct weft_disk {
@@ -25,7 +25,8 @@ int weft_disk_submit(struct weft_backend *be, struct weft_io *io);
 int weft_disk_descriptor(struct weft_backend *be);
 void weft_disk_close(struct weft_backend *be);
 
-/* lock.c: locks as @spec says, for us alone or as one node of a cluster. -EBUSY: others have it. */
+/* disk_lock.c: locks as @spec says, for us alone or as one node of a cluster. -EBUSY: others have
+ * it. */
 int weft_disk_lock(int fd, const struct weft_spec *spec);
 bool weft_disk_left(struct weft_backend *be, unsigned node);
 int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/types.h"
+#include "backend/internal.h"
 
 #define PAGE 4096ull
 

@@ -10,7 +10,7 @@
  * and does not change the file: if somebody has truncated it, data is lost, and hosts must get
  * errors, not zeroes.
  *
- * Invariant: the descriptor holds a lock on the file as long as it is open, see lock.c. */
+ * Invariant: the descriptor holds a lock on the file as long as it is open, see disk_lock.c. */
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <string.h>

@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #include "backend/huge.h"
-#include "backend/types.h"
+#include "backend/internal.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/size.h"

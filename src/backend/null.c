@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/types.h"
+#include "backend/internal.h"
 
 static int null_submit(struct weft_backend *be, struct weft_io *io)
 {

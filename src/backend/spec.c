@@ -15,7 +15,7 @@
 
 #include "backend/backend.h"
 #include "backend/filter/filter.h"
-#include "backend/types.h"
+#include "backend/internal.h"
 #include "base/cleanup.h"
 #include "base/size.h"
 

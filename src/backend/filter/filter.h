@@ -10,7 +10,7 @@
 #ifndef WEFT_BACKEND_FILTER_FILTER_H
 #define WEFT_BACKEND_FILTER_FILTER_H
 
-#include "backend/types.h"
+#include "backend/internal.h"
 
 /* Kinds of io that filters change; WEFT_IO_EXTENTS, which touches no data, passes. */
 #define WEFT_FILTER_KINDS WEFT_IO_EXTENTS

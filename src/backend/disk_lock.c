@@ -1,4 +1,4 @@
-/* lock.c - who may use a file or a block device: one process alone, or the nodes of a cluster
+/* disk_lock.c - who may use a file or a block device: one process alone, or the nodes of a cluster
  * together.
  *
  *   0 ─────────────────────────────── 2^62 ── 2^62 + node ───────── 2^62 + 2^61 + as ──▶

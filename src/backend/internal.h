@@ -1,6 +1,6 @@
-/* types.h - what the backend types share inside this folder. */
-#ifndef WEFT_BACKEND_TYPES_H
-#define WEFT_BACKEND_TYPES_H
+/* internal.h - what the backend types share inside this folder. */
+#ifndef WEFT_BACKEND_INTERNAL_H
+#define WEFT_BACKEND_INTERNAL_H
 
 #include "backend/backend.h"
 

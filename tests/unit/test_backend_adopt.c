@@ -1,4 +1,4 @@
-/* test_backend_inherit.c - another process goes on with the same storage: by its descriptor. */
+/* test_backend_adopt.c - another process goes on with the same storage: by its descriptor. */
 #include "backend_case.h"
 #include "running.h"
 
@@ -65,7 +65,8 @@ static void lock_comes_along(void **state)
 	weft_backend_close(open_spec(spec));
 }
 
-/* What was there is lost, and the heir does not put zeroes in its place: who serves it tells hosts. */
+/* What was there is lost, and the heir does not put zeroes in its place: who serves it tells
+ * hosts. */
 static void cut_meanwhile_refused(void **state)
 {
 	static const struct {
