@@ -33,8 +33,8 @@ const char *weft_backend_usage(unsigned index)
 	return index < NTYPES ? types[index]->usage : NULL;
 }
 
-static int check_size(const struct weft_spec *spec, uint64_t size, uint32_t block,
-		      struct weft_err *err)
+static int check_size_fits_block(const struct weft_spec *spec, uint64_t size, uint32_t block,
+				 struct weft_err *err)
 {
 	char text[32];
 
@@ -57,7 +57,7 @@ int weft_backend_init(struct weft_backend *be, const struct weft_spec *spec, uin
 	if (block < block_min)
 		return weft_spec_fail(spec, err, -EINVAL, "block=%u is too small; it needs %u",
 				      block, block_min);
-	rc = check_size(spec, size, block, err);
+	rc = check_size_fits_block(spec, size, block, err);
 	if (rc < 0)
 		return rc;
 	be->ops = spec->ops;
@@ -83,17 +83,17 @@ int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, st
 	return rc < 0 ? rc : weft_filter_push_all(be, spec, err);
 }
 
-int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
-			 struct weft_err *err)
+int weft_backend_adopt(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		       struct weft_err *err)
 {
 	int rc;
 
-	if (spec->ops->inherit && fd >= 0) {
-		rc = spec->ops->inherit(be, spec, fd, err);
+	if (spec->ops->adopt && fd >= 0) {
+		rc = spec->ops->adopt(be, spec, fd, err);
 		return rc < 0 ? rc : weft_filter_push_all(be, spec, err);
 	}
 	weft_closep(&fd);
-	if (spec->ops->inherit)
+	if (spec->ops->adopt)
 		return weft_spec_fail(spec, err, -EBADF, "its descriptor was not handed over");
 	return weft_backend_open(be, spec, err);
 }
@@ -109,7 +109,7 @@ void weft_backend_close(struct weft_backend *be)
 }
 
 /* A file that was opened without size= gets none: its size is its own. */
-static char *resized_text(struct weft_spec *spec, uint64_t size)
+static char *spec_text_after_resize(struct weft_spec *spec, uint64_t size)
 {
 	if (spec->size)
 		spec->size = size;
@@ -123,12 +123,12 @@ int weft_backend_resize_begin(struct weft_backend_resize *resize, struct weft_ba
 	int rc = weft_spec_parse(be->spec, &spec, err);
 
 	if (!rc)
-		rc = check_size(&spec, size, be->block_min, err);
+		rc = check_size_fits_block(&spec, size, be->block_min, err);
 	if (rc < 0)
 		return rc;
 	if (!be->ops->resize)
 		return weft_spec_fail(&spec, err, -EOPNOTSUPP, "it cannot be resized");
-	*resize = (struct weft_backend_resize){ be, size, resized_text(&spec, size) };
+	*resize = (struct weft_backend_resize){ be, size, spec_text_after_resize(&spec, size) };
 	return resize->spec ? 0 : weft_spec_fail(&spec, err, -ENOMEM, "out of memory");
 }
 

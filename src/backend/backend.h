@@ -18,9 +18,9 @@
 #include "lock/guard.h"
 #include "reactor/reactor.h"
 
-#define WEFT_NSID_MAX  1024 /* namespaces per subsystem */
-#define WEFT_NODES_MAX 64   /* nodes of a cluster */
-#define WEFT_AS_MAX    (1ull << 61)
+#define WEFT_NSID_MAX    1024 /* namespaces per subsystem */
+#define WEFT_NODES_MAX   64   /* nodes of a cluster */
+#define WEFT_LOCK_AS_MAX (1ull << 61)
 
 #define WEFT_FILTER_MAX 128 /* bytes of a filter's value in a SPEC */
 
@@ -59,7 +59,7 @@ struct weft_io {
 	 * were found, in order and not adjacent, and they cover so many bytes from @offset on, at
 	 * least a block. */
 	unsigned extents;
-	uint64_t told;
+	uint64_t covered;
 	/* @rc: 0 or -errno. The whole range was done, or it failed. */
 	void (*done)(struct weft_io *io, int rc);
 
@@ -69,8 +69,8 @@ struct weft_io {
 		struct weft_op op;
 		struct weft_timer timer; /* of filter/delay.c, before storage has the io */
 		struct {
-			struct weft_retry again; /* the guard has refused it */
-			struct weft_task turn;   /* as bulk work: the backend's, or its owner's */
+			struct weft_retry retry;    /* the guard has refused it */
+			struct weft_task bulk_task; /* as bulk work: the backend's, or its owner's */
 		};
 	};
 	struct iovec iov;
@@ -92,13 +92,13 @@ struct weft_backend_ops {
 	unsigned keys;    /* of enum weft_spec_keys */
 
 	/* A warning: it can be opened and may not be meant; false: there is none (optional). */
-	bool (*doubt)(const struct weft_spec *spec, struct weft_err *why);
+	bool (*warning)(const struct weft_spec *spec, struct weft_err *why);
 	/* On -errno, everything that it has created is removed again. */
 	int (*open)(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
 	/* As open(), with the descriptor() of the backend that the old process of a takeover has
 	 * open. Owns @fd, also when it fails. NULL: nothing to adopt, open() will do. */
-	int (*inherit)(struct weft_backend **be, const struct weft_spec *spec, int fd,
-		       struct weft_err *err);
+	int (*adopt)(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		     struct weft_err *err);
 	int (*descriptor)(struct weft_backend *be);
 	/* Called through weft_backend_submit(). On 0 the backend owns @io and what it points to
 	 * until it calls io->done() on the reactor that submitted it, which may be before this
@@ -114,19 +114,19 @@ struct weft_backend_ops {
 	/* Called through weft_backend_resize_run(), on any thread. May wait for a disk. Does not
 	 * change size and spec of @be. */
 	int (*resize)(struct weft_backend *be, uint64_t size, struct weft_err *err);
-	bool locks_here; /* its locks are this kernel's: other machines do not see them */
+	bool locks_are_local; /* its locks are this kernel's: other machines do not see them */
 	/* Whether I/O that cluster node @node started on this storage may still be under way. NULL:
 	 * this storage cannot be shared. */
-	bool (*left)(struct weft_backend *be, unsigned node);
-	/* Locks the storage as @as (below WEFT_AS_MAX), a number for the namespace that we serve
-	 * from it, until it is closed. -ENOTUNIQ: a node that shares it holds it as @other; it must
-	 * not be used. NULL if left() is. */
-	int (*agree)(struct weft_backend *be, uint64_t as, uint64_t *other);
+	bool (*node_active)(struct weft_backend *be, unsigned node);
+	/* Locks the storage as @as (below WEFT_LOCK_AS_MAX), a number for the namespace that we
+	 * serve from it, until it is closed. -ENOTUNIQ: a node that shares it holds it as @other;
+	 * it must not be used. NULL if node_active() is. */
+	int (*lock_as)(struct weft_backend *be, uint64_t as, uint64_t *other);
 	/* The identity of the storage: a number that is the same wherever it is opened, on this
-	 * machine or another. 0: there is none. NULL if left() is. */
+	 * machine or another. 0: there is none. NULL if node_active() is. */
 	uint64_t (*identity)(struct weft_backend *be);
-	/* No io is in flight. Removes storage that is both created and unserved; frees @be. On any
-	 * thread. May wait for a disk. */
+	/* No io is in flight. Removes storage that is created and was never served; frees @be. On
+	 * any thread. May wait for a disk. */
 	void (*close)(struct weft_backend *be);
 };
 
@@ -141,7 +141,7 @@ struct weft_backend {
 	bool read_only;
 	bool thin;               /* storage is allocated when written */
 	bool created;            /* opening it has created the storage */
-	bool unserved;           /* set by the caller: no host was served from it, see close() */
+	bool never_served;       /* set by the caller: no host was served from it, see close() */
 	atomic_bool sync_failed; /* until it is opened again; see disk.c */
 	/* Canonical text that opens it again; a resize replaces it. The storage frees it; filters
 	 * on it have the same pointer. */
@@ -180,22 +180,22 @@ struct weft_spec {
 int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err);
 
 /* A warning: @spec can be opened and may not be meant; false: there is none. */
-static inline bool weft_spec_doubt(const struct weft_spec *spec, struct weft_err *why)
+static inline bool weft_spec_warning(const struct weft_spec *spec, struct weft_err *why)
 {
-	return spec->ops->doubt && spec->ops->doubt(spec, why);
+	return spec->ops->warning && spec->ops->warning(spec, why);
 }
 
 int weft_backend_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err);
 /* Takeover: continues with storage that the old process has open. Neither uses it while the other
  * does. Owns @fd, the other's weft_backend_descriptor(). */
-int weft_backend_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
-			 struct weft_err *err);
+int weft_backend_adopt(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		       struct weft_err *err);
 int weft_backend_descriptor(struct weft_backend *be); /* -1: none is needed */
 /* Both name the same storage, used in the same way; their sizes and filters may differ. */
 bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b);
 /* A name for the storage that all its SPECs have in common; false: no other SPEC can name it. */
-#define WEFT_STORAGE_MAX 1100
-bool weft_spec_storage(const struct weft_spec *spec, char name[WEFT_STORAGE_MAX]);
+#define WEFT_STORAGE_NAME_MAX 1100
+bool weft_spec_storage_name(const struct weft_spec *spec, char name[WEFT_STORAGE_NAME_MAX]);
 void weft_backend_close(struct weft_backend *be);
 static inline void weft_backend_closep(struct weft_backend **be)
 {

@@ -38,7 +38,7 @@ static int find_device(struct weft_chased *at, const struct weft_spec *spec, str
 	return 0;
 }
 
-static int claim(const struct weft_chased *at, const struct weft_spec *spec, int flags)
+static int open_exclusive(const struct weft_chased *at, const struct weft_spec *spec, int flags)
 {
 	return weft_chased_open(at, flags | (spec->read_only ? O_RDONLY : O_RDWR) |
 					    (spec->node ? 0 : O_EXCL));
@@ -52,10 +52,10 @@ static int open_device(const struct weft_spec *spec, bool *direct, struct weft_e
 
 	if (fd < 0)
 		return fd;
-	fd = claim(&at, spec, O_DIRECT);
+	fd = open_exclusive(&at, spec, O_DIRECT);
 	*direct = fd >= 0;
 	if (fd == -EINVAL)
-		fd = claim(&at, spec, 0);
+		fd = open_exclusive(&at, spec, 0);
 	if (fd >= 0)
 		return fd;
 	if (fd == -EBUSY)
@@ -122,8 +122,8 @@ static uint64_t block_identity(struct weft_backend *be)
 }
 
 /* Sets *@fd to -1 if it owns it. */
-static int serve(struct weft_backend **be, int *fd, bool direct, const struct weft_spec *spec,
-		 struct weft_err *err)
+static int block_new(struct weft_backend **be, int *fd, bool direct, const struct weft_spec *spec,
+		     struct weft_err *err)
 {
 	struct weft_disk *disk;
 	struct geometry geo;
@@ -150,22 +150,22 @@ static int block_open(struct weft_backend **be, const struct weft_spec *spec, st
 	if (fd < 0)
 		return fd;
 	rc = lock_device(fd, spec, err);
-	return rc < 0 ? rc : serve(be, &fd, direct, spec, err);
+	return rc < 0 ? rc : block_new(be, &fd, direct, spec, err);
 }
 
 /* The claim belongs to the open file, and so came with it; so did the lock, and locking again makes
  * sure. */
-static int block_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
-			 struct weft_err *err)
+static int block_adopt(struct weft_backend **be, const struct weft_spec *spec, int adopted_fd,
+		       struct weft_err *err)
 {
-	_cleanup_(weft_closep) int fd = inherited;
+	_cleanup_(weft_closep) int fd = adopted_fd;
 	int flags = fcntl(fd, F_GETFL);
 	int rc;
 
 	if (flags < 0)
 		return weft_spec_fail(spec, err, -errno, "%s", strerror(errno));
 	rc = lock_device(fd, spec, err);
-	return rc < 0 ? rc : serve(be, &fd, flags & O_DIRECT, spec, err);
+	return rc < 0 ? rc : block_new(be, &fd, flags & O_DIRECT, spec, err);
 }
 
 const struct weft_backend_ops weft_block_ops = {
@@ -173,13 +173,13 @@ const struct weft_backend_ops weft_block_ops = {
 	.usage = "block:PATH",
 	.exclusive = true,
 	.open = block_open,
-	.inherit = block_inherit,
+	.adopt = block_adopt,
 	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.resize = block_resize,
-	.locks_here = true,
-	.left = weft_disk_left,
-	.agree = weft_disk_agree,
+	.locks_are_local = true,
+	.node_active = weft_disk_node_active,
+	.lock_as = weft_disk_lock_as,
 	.identity = block_identity,
 	.close = weft_disk_close,
 };

@@ -30,7 +30,7 @@
 /* Never written, so it costs no memory; not const, or it would cost a megabyte of binary. */
 static char zeroes[ZEROES_SIZE] __attribute__((aligned(4096)));
 
-static void step(struct weft_io *io);
+static void transfer_rest(struct weft_io *io);
 static void on_synced(struct weft_op *op, int res);
 static void on_punched(struct weft_op *op, int res);
 
@@ -124,7 +124,7 @@ static void on_rewritten(struct weft_op *op, int res)
 	io->done(io, res < 0 ? res : -EIO);
 }
 
-static void fail(struct weft_io *io, int rc)
+static void transfer_failed(struct weft_io *io, int rc)
 {
 	if (io->kind != WEFT_IO_WRITE || !has_fua(io)) {
 		io->done(io, rc);
@@ -135,20 +135,20 @@ static void fail(struct weft_io *io, int rc)
 }
 
 /* No bytes: the file ends before its namespace does, somebody has truncated it. */
-static void on_moved(struct weft_op *op, int res)
+static void on_transferred(struct weft_op *op, int res)
 {
 	struct weft_io *io = io_of(op);
 
 	if (res > 0)
 		io->moved += (uint64_t)res;
 	if (res > 0 || res == -EINTR)
-		step(io);
+		transfer_rest(io);
 	else
-		fail(io, res ? res : -EIO);
+		transfer_failed(io, res ? res : -EIO);
 }
 
 /* A write that must be durable had RWF_DSYNC. */
-static void finish(struct weft_io *io)
+static void transfer_done(struct weft_io *io)
 {
 	if (has_fua(io) && io->kind != WEFT_IO_WRITE)
 		start_sync(io);
@@ -156,13 +156,13 @@ static void finish(struct weft_io *io)
 		io->done(io, 0);
 }
 
-static void step(struct weft_io *io)
+static void transfer_rest(struct weft_io *io)
 {
 	if (io->moved == io->length) {
-		finish(io);
+		transfer_done(io);
 		return;
 	}
-	io->op.done = on_moved;
+	io->op.done = on_transferred;
 	if (io->kind == WEFT_IO_READ)
 		start_read(io);
 	else if (io->kind == WEFT_IO_WRITE)
@@ -195,7 +195,7 @@ static void on_zero_punched(struct weft_io *io, int res)
 		return;
 	}
 	io->moved = res < 0 ? 0 : io->length;
-	step(io);
+	transfer_rest(io);
 }
 
 static void on_punched(struct weft_op *op, int res)
@@ -212,7 +212,7 @@ static void on_punched(struct weft_op *op, int res)
 
 /* --- extents ---------------------------------------------------------------------------------- */
 
-enum { LOOKS = 128 };
+enum { SEEKS_MAX = 128 };
 
 static int hole_after(struct weft_backend *be, uint64_t at, uint64_t *end)
 {
@@ -225,9 +225,9 @@ static int hole_after(struct weft_backend *be, uint64_t at, uint64_t *end)
 	return 0;
 }
 
-static int search(struct weft_op *op)
+static int search_extents(struct weft_op *op)
 {
-	return weft_extents_find(io_of(op), LOOKS, hole_after);
+	return weft_extents_search(io_of(op), SEEKS_MAX, hole_after);
 }
 
 static void on_searched(struct weft_op *op, int res)
@@ -240,7 +240,8 @@ static void on_searched(struct weft_op *op, int res)
 static void start_search(struct weft_io *io)
 {
 	io->op.done = on_searched;
-	weft_workers_call(&weft_disk_of(io->be)->searcher, weft_reactor_self(), &io->op, search);
+	weft_workers_call(&weft_disk_of(io->be)->searcher, weft_reactor_self(), &io->op,
+			  search_extents);
 }
 
 /* --- ops -------------------------------------------------------------------------------------- */
@@ -259,7 +260,7 @@ int weft_disk_submit(struct weft_backend *be, struct weft_io *io)
 	switch (io->kind) {
 	case WEFT_IO_READ:
 	case WEFT_IO_WRITE:
-		step(io);
+		transfer_rest(io);
 		return 0;
 	case WEFT_IO_ZERO:
 	case WEFT_IO_TRIM:

@@ -28,8 +28,8 @@ void weft_disk_close(struct weft_backend *be);
 /* disk_lock.c: locks as @spec says, for us alone or as one node of a cluster. -EBUSY: others have
  * it. */
 int weft_disk_lock(int fd, const struct weft_spec *spec);
-bool weft_disk_left(struct weft_backend *be, unsigned node);
-int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other);
+bool weft_disk_node_active(struct weft_backend *be, unsigned node);
+int weft_disk_lock_as(struct weft_backend *be, uint64_t as, uint64_t *other);
 
 /* The sentence for an open() that failed with @rc. */
 int weft_disk_open_failed(const struct weft_spec *spec, int rc, struct weft_err *err);

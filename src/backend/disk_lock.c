@@ -17,8 +17,8 @@
 #include "lock/ofd.h"
 #include "lock/value_lock.h"
 
-static const off_t nodes_at = (off_t)1 << 62;
-static const struct weft_value_range as_at = { 3ll << 61, WEFT_AS_MAX };
+static const off_t node_bytes_at = (off_t)1 << 62;
+static const struct weft_value_range value_bytes = { 3ll << 61, WEFT_LOCK_AS_MAX };
 
 static int set_lock(int fd, short type, off_t start, off_t len)
 {
@@ -44,19 +44,20 @@ int weft_disk_lock(int fd, const struct weft_spec *spec)
 	if (!spec->node)
 		return set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, 0, 0);
 	warn_of_readers(fd, spec);
-	rc = set_lock(fd, F_RDLCK, 0, nodes_at);
+	rc = set_lock(fd, F_RDLCK, 0, node_bytes_at);
 	return rc < 0 ? rc :
-			set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, nodes_at + spec->node, 1);
+			set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK,
+				 node_bytes_at + spec->node, 1);
 }
 
 /* A node that can write holds its byte exclusively, so we ask for a shared lock: locks of others,
  * who may only read the file, do not count. If the test fails, I/O may be under way. */
-bool weft_disk_left(struct weft_backend *be, unsigned node)
+bool weft_disk_node_active(struct weft_backend *be, unsigned node)
 {
-	return weft_ofd_test(weft_disk_of(be)->fd, F_RDLCK, nodes_at + node, 1, NULL);
+	return weft_ofd_test(weft_disk_of(be)->fd, F_RDLCK, node_bytes_at + node, 1, NULL);
 }
 
-int weft_disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+int weft_disk_lock_as(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
-	return weft_value_lock(weft_disk_of(be)->fd, &as_at, as, other);
+	return weft_value_lock(weft_disk_of(be)->fd, &value_bytes, as, other);
 }

@@ -58,8 +58,8 @@ static bool follows(const struct weft_extent *last, uint64_t at)
 	return last->offset + last->length == at;
 }
 
-int weft_extents_find(struct weft_io *io, unsigned looks,
-		      int (*data_end)(struct weft_backend *be, uint64_t at, uint64_t *end))
+int weft_extents_search(struct weft_io *io, unsigned seeks,
+			int (*data_end)(struct weft_backend *be, uint64_t at, uint64_t *end))
 {
 	uint64_t at = io->offset, end = io->offset + io->length, data = at, until;
 	struct weft_extent *found = io->buf;
@@ -67,7 +67,7 @@ int weft_extents_find(struct weft_io *io, unsigned looks,
 	bool joins;
 	int rc;
 
-	while (at < end && looks--) {
+	while (at < end && seeks--) {
 		rc = next_data(weft_backend_descriptor(io->be), at, end, &data);
 		if (rc < 0)
 			return rc;
@@ -86,6 +86,6 @@ int weft_extents_find(struct weft_io *io, unsigned looks,
 			found[n++] = (struct weft_extent){ data, at - data };
 	}
 	io->extents = n;
-	io->told = at - io->offset;
+	io->covered = at - io->offset;
 	return 0;
 }

@@ -55,8 +55,8 @@ static int open_failed(const struct weft_spec *spec, int rc, struct weft_err *er
 	return weft_disk_open_failed(spec, rc, err);
 }
 
-static int create(const struct weft_chased *at, const struct weft_spec *spec, bool *created,
-		  struct weft_err *err)
+static int create_file(const struct weft_chased *at, const struct weft_spec *spec, bool *created,
+		       struct weft_err *err)
 {
 	int fd = weft_chased_create(at, open_flags(spec), 0600);
 
@@ -79,13 +79,13 @@ static int open_or_create(struct weft_chased *at, const struct weft_spec *spec, 
 	if (rc == 0)
 		rc = check_kind(at, spec, err);
 	if (rc == 0 && !at->exists && spec->size && !spec->read_only)
-		return create(at, spec, created, err);
+		return create_file(at, spec, created, err);
 	if (rc == 0)
 		rc = at->exists ? weft_chased_open(at, open_flags(spec)) : -ENOENT;
 	return rc < 0 ? open_failed(spec, rc, err) : rc;
 }
 
-static int lock(int fd, const struct weft_spec *spec, struct weft_err *err)
+static int lock_file(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
 	int rc = weft_disk_lock(fd, spec);
 
@@ -125,7 +125,7 @@ static int choose_size(int fd, const struct weft_spec *spec, uint64_t *have, uin
 	return 0;
 }
 
-static int grow(int fd, const struct weft_spec *spec, struct weft_err *err)
+static int grow_file(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
 	if (ftruncate(fd, (off_t)spec->size) < 0 || fsync(fd) < 0)
 		return weft_spec_fail(spec, err, -errno, "cannot make it as large as size=: %s",
@@ -254,14 +254,14 @@ static void remove_created(const struct weft_disk *disk)
 
 static void file_close(struct weft_backend *be)
 {
-	if (be->created && be->unserved)
+	if (be->created && be->never_served)
 		remove_created(weft_disk_of(be));
 	weft_disk_close(be);
 }
 
 /* Checks everything before it changes anything. */
-static int serve(struct weft_backend **be, int *fd, const struct weft_spec *spec,
-		 struct weft_err *err)
+static int file_new(struct weft_backend **be, int *fd, const struct weft_spec *spec,
+		    struct weft_err *err)
 {
 	struct alignment align;
 	struct weft_disk *disk;
@@ -280,7 +280,7 @@ static int serve(struct weft_backend **be, int *fd, const struct weft_spec *spec
 	disk->be.align = align.memory;
 	disk->be.thin = true;
 	*be = &disk->be;
-	return size > have ? grow(disk->fd, spec, err) : 0;
+	return size > have ? grow_file(disk->fd, spec, err) : 0;
 }
 
 static int file_open(struct weft_backend **be, const struct weft_spec *spec, struct weft_err *err)
@@ -294,10 +294,10 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 	fd = open_or_create(&at, spec, &created, err);
 	if (fd < 0)
 		return fd;
-	rc = lock(fd, spec, err);
+	rc = lock_file(fd, spec, err);
 	if (rc < 0)
 		return rc; /* even if created: somebody else uses it already */
-	rc = serve(&file, &fd, spec, err);
+	rc = file_new(&file, &fd, spec, err);
 	if (rc == 0 && !spec->read_only)
 		rc = sync_name(&at, spec, created, err);
 	if (rc < 0 && created)
@@ -309,7 +309,7 @@ static int file_open(struct weft_backend **be, const struct weft_spec *spec, str
 	return 0;
 }
 
-static int check_whole(int fd, const struct weft_spec *spec, struct weft_err *err)
+static int check_not_truncated(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
 	char text[32];
 	struct stat st;
@@ -326,18 +326,18 @@ static int check_whole(int fd, const struct weft_spec *spec, struct weft_err *er
 }
 
 /* The lock belongs to the open file description, and so came with it; locking again makes sure. */
-static int file_inherit(struct weft_backend **be, const struct weft_spec *spec, int inherited,
-			struct weft_err *err)
+static int file_adopt(struct weft_backend **be, const struct weft_spec *spec, int adopted_fd,
+		      struct weft_err *err)
 {
 	_cleanup_(weft_backend_closep) struct weft_backend *file = NULL;
-	_cleanup_(weft_closep) int fd = inherited;
+	_cleanup_(weft_closep) int fd = adopted_fd;
 	int rc;
 
-	rc = lock(fd, spec, err);
+	rc = lock_file(fd, spec, err);
 	if (rc == 0)
-		rc = check_whole(fd, spec, err);
+		rc = check_not_truncated(fd, spec, err);
 	if (rc == 0)
-		rc = serve(&file, &fd, spec, err);
+		rc = file_new(&file, &fd, spec, err);
 	if (rc == 0)
 		*be = take_ptr(&file);
 	return rc;
@@ -348,14 +348,14 @@ const struct weft_backend_ops weft_file_ops = {
 	.usage = "file:PATH[,size=SIZE][,direct]",
 	.keys = WEFT_KEY_SIZE | WEFT_KEY_DIRECT,
 	.open = file_open,
-	.inherit = file_inherit,
+	.adopt = file_adopt,
 	.descriptor = weft_disk_descriptor,
 	.submit = weft_disk_submit,
 	.extents = true,
 	.used = file_used,
 	.resize = file_resize,
-	.left = weft_disk_left,
-	.agree = weft_disk_agree,
+	.node_active = weft_disk_node_active,
+	.lock_as = weft_disk_lock_as,
 	.identity = file_identity,
 	.close = file_close,
 };

@@ -23,18 +23,18 @@
 #endif
 
 /* An extent's count when it is full and waits for the thread, and afterwards. */
-#define ASKS  ((uint32_t)WEFT_HUGE_BYTES)
-#define TRIED UINT32_MAX
+#define COLLAPSE_WANTED ((uint32_t)WEFT_HUGE_BYTES)
+#define COLLAPSE_TRIED  UINT32_MAX
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t more, left;
 	struct weft_list asking; /* memory with extents that wait for the thread */
 	struct weft_huge *at;    /* the memory that the thread works on */
-} shop = { .lock = PTHREAD_MUTEX_INITIALIZER,
-	   .more = PTHREAD_COND_INITIALIZER,
-	   .left = PTHREAD_COND_INITIALIZER,
-	   .asking = { &shop.asking, &shop.asking } };
+} collapser = { .lock = PTHREAD_MUTEX_INITIALIZER,
+		.more = PTHREAD_COND_INITIALIZER,
+		.left = PTHREAD_COND_INITIALIZER,
+		.asking = { &collapser.asking, &collapser.asking } };
 
 static uint64_t extents_of(struct weft_huge *huge)
 {
@@ -54,7 +54,7 @@ static void set_count(struct weft_huge *huge, uint64_t extent, uint32_t count)
 /* --- the thread ------------------------------------------------------------------------------- */
 
 /* Almost all of it is resident: the rest will cost memory. */
-static bool is_full(char *at)
+static bool is_resident(char *at)
 {
 	static unsigned char there[WEFT_HUGE_BYTES / 4096];
 	size_t pages = WEFT_HUGE_BYTES / (size_t)sysconf(_SC_PAGESIZE), missing = 0;
@@ -66,24 +66,24 @@ static bool is_full(char *at)
 	return missing <= pages / 8;
 }
 
-static void make_large(struct weft_huge *huge, uint64_t extent)
+static void collapse_extent(struct weft_huge *huge, uint64_t extent)
 {
 	char *at = huge->base + extent * WEFT_HUGE_BYTES;
 
-	if (is_full(at))
+	if (is_resident(at))
 		madvise(at, WEFT_HUGE_BYTES, MADV_COLLAPSE);
 	else
 		set_count(huge, extent, 0);
 }
 
 /* The next extent of @huge that waits. There may be none: they come and go. */
-static bool find(struct weft_huge *huge, uint64_t *extent)
+static bool next_full_extent(struct weft_huge *huge, uint64_t *extent)
 {
 	for (uint64_t i = 0; i < extents_of(huge); i++) {
 		huge->cursor = (huge->cursor + 1) % extents_of(huge);
-		if (count_of(huge, huge->cursor) != ASKS)
+		if (count_of(huge, huge->cursor) != COLLAPSE_WANTED)
 			continue;
-		set_count(huge, huge->cursor, TRIED);
+		set_count(huge, huge->cursor, COLLAPSE_TRIED);
 		*extent = huge->cursor;
 		return true;
 	}
@@ -91,57 +91,57 @@ static bool find(struct weft_huge *huge, uint64_t *extent)
 	return false;
 }
 
-static void serve(struct weft_huge *huge)
+static void collapse_next(struct weft_huge *huge)
 {
 	uint64_t extent;
-	bool found = find(huge, &extent);
+	bool found = next_full_extent(huge, &extent);
 
 	weft_list_remove(&huge->link);
 	if (--huge->asking)
-		weft_list_push(&shop.asking, &huge->link);
+		weft_list_push(&collapser.asking, &huge->link);
 	if (!found)
 		return;
-	shop.at = huge;
-	pthread_mutex_unlock(&shop.lock);
-	make_large(huge, extent);
-	pthread_mutex_lock(&shop.lock);
-	shop.at = NULL;
-	pthread_cond_broadcast(&shop.left);
+	collapser.at = huge;
+	pthread_mutex_unlock(&collapser.lock);
+	collapse_extent(huge, extent);
+	pthread_mutex_lock(&collapser.lock);
+	collapser.at = NULL;
+	pthread_cond_broadcast(&collapser.left);
 }
 
-static void *work(void *arg)
+static void *collapse_thread_main(void *arg)
 {
-	pthread_mutex_lock(&shop.lock);
+	pthread_mutex_lock(&collapser.lock);
 	for (;;) {
-		while (weft_list_empty(&shop.asking))
-			pthread_cond_wait(&shop.more, &shop.lock);
-		serve(container_of(shop.asking.next, struct weft_huge, link));
+		while (weft_list_empty(&collapser.asking))
+			pthread_cond_wait(&collapser.more, &collapser.lock);
+		collapse_next(container_of(collapser.asking.next, struct weft_huge, link));
 	}
 	return NULL;
 }
 
 /* Signals are left to threads that wait for them. */
-static void start(void)
+static void start_collapse_thread(void)
 {
 	pthread_t thread;
 	sigset_t all, before;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (pthread_create(&thread, NULL, work, NULL) == 0)
+	if (pthread_create(&thread, NULL, collapse_thread_main, NULL) == 0)
 		pthread_detach(thread);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* --- writers ---------------------------------------------------------------------------------- */
 
-static void ask(struct weft_huge *huge)
+static void request_collapse(struct weft_huge *huge)
 {
-	pthread_mutex_lock(&shop.lock);
+	pthread_mutex_lock(&collapser.lock);
 	if (!huge->asking++)
-		weft_list_push(&shop.asking, &huge->link);
-	pthread_cond_signal(&shop.more);
-	pthread_mutex_unlock(&shop.lock);
+		weft_list_push(&collapser.asking, &huge->link);
+	pthread_cond_signal(&collapser.more);
+	pthread_mutex_unlock(&collapser.lock);
 }
 
 /* A write across two extents counts for the first. */
@@ -153,14 +153,14 @@ void weft_huge_wrote(struct weft_huge *huge, uint64_t offset, uint64_t len)
 	if (extent >= extents_of(huge))
 		return;
 	before = count_of(huge, extent);
-	if (before >= ASKS)
+	if (before >= COLLAPSE_WANTED)
 		return;
-	if (len < ASKS - before) {
+	if (len < COLLAPSE_WANTED - before) {
 		set_count(huge, extent, before + (uint32_t)len);
 		return;
 	}
-	set_count(huge, extent, ASKS);
-	ask(huge);
+	set_count(huge, extent, COLLAPSE_WANTED);
+	request_collapse(huge);
 }
 
 void weft_huge_cleared(struct weft_huge *huge, uint64_t offset, uint64_t len)
@@ -177,7 +177,7 @@ void weft_huge_init(struct weft_huge *huge, char *base, uint64_t bytes)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, start);
+	pthread_once(&once, start_collapse_thread);
 	*huge = (struct weft_huge){ .base = base };
 	huge->written = calloc(bytes / WEFT_HUGE_BYTES, sizeof(*huge->written));
 	if (huge->written)
@@ -193,11 +193,11 @@ void weft_huge_grow(struct weft_huge *huge, uint64_t bytes)
 
 void weft_huge_fini(struct weft_huge *huge)
 {
-	pthread_mutex_lock(&shop.lock);
+	pthread_mutex_lock(&collapser.lock);
 	if (huge->asking)
 		weft_list_remove(&huge->link);
-	while (shop.at == huge)
-		pthread_cond_wait(&shop.left, &shop.lock);
-	pthread_mutex_unlock(&shop.lock);
+	while (collapser.at == huge)
+		pthread_cond_wait(&collapser.left, &collapser.lock);
+	pthread_mutex_unlock(&collapser.lock);
 	free(huge->written);
 }

@@ -21,10 +21,10 @@ int weft_backend_init(struct weft_backend *be, const struct weft_spec *spec, uin
 void weft_backend_fini(struct weft_backend *be);
 
 /* extents.c: finds what @io, of kind WEFT_IO_EXTENTS, asks for, by the backend's descriptor, with
- * at most @looks searches for data. @data_end finds where, before *@end, the data at @at ends, or
+ * at most @seeks searches for data. @data_end finds where, before *@end, the data at @at ends, or
  * that it goes on from there. 0 or -errno. May block as lseek() does. */
-int weft_extents_find(struct weft_io *io, unsigned looks,
-		      int (*data_end)(struct weft_backend *be, uint64_t at, uint64_t *end));
+int weft_extents_search(struct weft_io *io, unsigned seeks,
+			int (*data_end)(struct weft_backend *be, uint64_t at, uint64_t *end));
 
 /* weft_fail() with the sentence behind "TYPE:ARG: ". */
 int weft_spec_fail(const struct weft_spec *spec, struct weft_err *err, int rc, const char *fmt, ...)

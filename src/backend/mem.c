@@ -11,7 +11,7 @@
  * Extents that fill up get huge pages (huge.c).
  *
  * The room is a region (memory/region.h), so that an adapter can register it, a granule at a time
- * as they are used. It is a memfd, so that a successor can adopt it: see weft_backend_inherit().
+ * as they are used. It is a memfd, so that a successor can adopt it: see weft_backend_adopt().
  * That has a price: a page that is read before it was written is allocated, too. Nobody can
  * truncate the memfd, and only bytes inside of it are accessible, so the other process cannot cause
  * a fault.
@@ -107,7 +107,7 @@ static bool copy_in(struct mem *mem, struct weft_io *io)
 }
 
 /* Whole pages are freed, except those that an adapter has registered. */
-static void zero(struct mem *mem, uint64_t from, uint64_t to)
+static void zero_range(struct mem *mem, uint64_t from, uint64_t to)
 {
 	uint64_t first = page_up(from), last = page_down(to);
 
@@ -121,7 +121,7 @@ static void zero(struct mem *mem, uint64_t from, uint64_t to)
 	memset(mem->base + last, 0, to - last);
 }
 
-static bool clear(struct mem *mem, struct weft_io *io)
+static bool clear_range(struct mem *mem, struct weft_io *io)
 {
 	uint64_t from = io->offset, to = from + io->length;
 
@@ -129,7 +129,7 @@ static bool clear(struct mem *mem, struct weft_io *io)
 	if (!weft_guard_try_write(mem->be.guard, mem->base + from, io->length))
 		return false;
 	weft_reactor_bulk_spend(weft_reactor_self(), (uint32_t)io->length);
-	zero(mem, from, to);
+	zero_range(mem, from, to);
 	weft_guard_unlock_write(mem->be.guard, mem->base + from, io->length);
 	return true;
 }
@@ -142,40 +142,40 @@ static bool try_io(struct mem *mem, struct weft_io *io)
 		return false;
 	if (io->kind == WEFT_IO_WRITE && !copy_in(mem, io))
 		return false;
-	if (weft_io_clears(io) && !clear(mem, io))
+	if (weft_io_clears(io) && !clear_range(mem, io))
 		return false;
 	io->done(io, 0);
 	return true;
 }
 
-static void try_again(struct weft_io *io)
+static void retry_io(struct weft_io *io)
 {
 	if (!try_io(mem_of(io->be), io))
-		weft_retry_later(weft_reactor_self(), &io->again);
+		weft_retry_later(weft_reactor_self(), &io->retry);
 }
 
-static void at_its_turn(struct weft_task *task)
+static void on_bulk_turn(struct weft_task *task)
 {
-	try_again(container_of(task, struct weft_io, turn));
+	retry_io(container_of(task, struct weft_io, bulk_task));
 }
 
 /* While it waits, a clear keeps readers out of its blocks, so it must not wait behind others. */
-static void come_again(struct weft_task *task)
+static void on_retry(struct weft_task *task)
 {
-	struct weft_io *io = container_of(task, struct weft_io, again.task);
+	struct weft_io *io = container_of(task, struct weft_io, retry.task);
 
 	if (weft_io_clears(io))
-		weft_reactor_bulk_retry(weft_reactor_self(), &io->turn);
+		weft_reactor_bulk_retry(weft_reactor_self(), &io->bulk_task);
 	else
-		try_again(io);
+		retry_io(io);
 }
 
 /* --- extents ---------------------------------------------------------------------------------- */
 
 enum {
-	LOOKS = 32,
-	LOOK_PRICE = 8 << 10, /* of one search step, in bytes copied */
-	VECTOR = 512,
+	SEEKS_MAX = 32,
+	SEEK_COST = 8 << 10, /* of one search step, in bytes copied */
+	RESIDENT_MAX = 512,
 };
 
 /* Not by lseek(), which visits every page to the end: this visits some pages only. A swapped out
@@ -183,11 +183,11 @@ enum {
 static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 {
 	uint64_t page = page_size(), first = page_down(at), pages = (*end - first - 1) / page + 1;
-	unsigned char resident[VECTOR];
+	unsigned char resident[RESIDENT_MAX];
 	uint64_t n = 0;
 
-	if (pages > VECTOR)
-		pages = VECTOR;
+	if (pages > RESIDENT_MAX)
+		pages = RESIDENT_MAX;
 	if (mincore(mem_of(be)->base + first, pages * page, resident) < 0)
 		return -errno;
 	while (n < pages && resident[n] & 1)
@@ -199,8 +199,8 @@ static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 
 static void find_extents(struct weft_io *io)
 {
-	weft_reactor_bulk_spend(weft_reactor_self(), LOOKS * LOOK_PRICE);
-	io->done(io, weft_extents_find(io, LOOKS, resident_end));
+	weft_reactor_bulk_spend(weft_reactor_self(), SEEKS_MAX * SEEK_COST);
+	io->done(io, weft_extents_search(io, SEEKS_MAX, resident_end));
 }
 
 /* --- submit ----------------------------------------------------------------------------------- */
@@ -213,9 +213,9 @@ static int mem_submit(struct weft_backend *be, struct weft_io *io)
 	}
 	if (try_io(mem_of(be), io))
 		return 0;
-	weft_retry_init(&io->again, come_again);
-	weft_task_init(&io->turn, at_its_turn);
-	weft_retry_later(weft_reactor_self(), &io->again);
+	weft_retry_init(&io->retry, on_retry);
+	weft_task_init(&io->bulk_task, on_bulk_turn);
+	weft_retry_later(weft_reactor_self(), &io->retry);
 	return 0;
 }
 
@@ -312,7 +312,7 @@ static int make_accessible(struct mem *mem, uint64_t size)
 	return 0;
 }
 
-static int grow(struct mem *mem, uint64_t size)
+static int grow_memory(struct mem *mem, uint64_t size)
 {
 	int rc = granule_up(size) > mem->reserved ? extend_room(mem, size) : 0;
 
@@ -320,7 +320,7 @@ static int grow(struct mem *mem, uint64_t size)
 		rc = make_accessible(mem, size);
 	/* Writes that were under way during a shrink may have come after the pages were freed. */
 	if (rc == 0)
-		zero(mem, mem->be.size, size);
+		zero_range(mem, mem->be.size, size);
 	return rc;
 }
 
@@ -331,9 +331,9 @@ static int mem_resize(struct weft_backend *be, uint64_t size, struct weft_err *e
 	int rc = 0;
 
 	if (size > be->size)
-		rc = grow(mem, size);
+		rc = grow_memory(mem, size);
 	else
-		zero(mem, size, be->size);
+		zero_range(mem, size, be->size);
 	if (rc == 0)
 		return 0;
 	weft_size_format(size, text, sizeof(text));
@@ -415,8 +415,8 @@ static int mem_open(struct weft_backend **be, const struct weft_spec *spec, stru
 	return mem_new(be, spec, -1, err);
 }
 
-static int mem_inherit(struct weft_backend **be, const struct weft_spec *spec, int fd,
-		       struct weft_err *err)
+static int mem_adopt(struct weft_backend **be, const struct weft_spec *spec, int fd,
+		     struct weft_err *err)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 
@@ -426,7 +426,7 @@ static int mem_inherit(struct weft_backend **be, const struct weft_spec *spec, i
 	return weft_spec_fail(spec, err, -EINVAL, "what was handed over is not its memory");
 }
 
-static bool mem_doubt(const struct weft_spec *spec, struct weft_err *why)
+static bool mem_warning(const struct weft_spec *spec, struct weft_err *why)
 {
 	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
 
@@ -448,9 +448,9 @@ const struct weft_backend_ops weft_mem_ops = {
 	.type = "mem",
 	.usage = "mem:SIZE",
 	.arg_is_size = true,
-	.doubt = mem_doubt,
+	.warning = mem_warning,
 	.open = mem_open,
-	.inherit = mem_inherit,
+	.adopt = mem_adopt,
 	.descriptor = mem_descriptor,
 	.submit = mem_submit,
 	.extents = true,

@@ -170,7 +170,7 @@ static const struct key keys[] = {
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
 
-static bool takes(const struct weft_backend_ops *ops, const struct key *key)
+static bool key_is_allowed(const struct weft_backend_ops *ops, const struct key *key)
 {
 	return !key->only || (ops->keys & key->only);
 }
@@ -188,7 +188,7 @@ static int reject_key(struct parse *p, const char *name)
 	char list[128] = "";
 
 	for (size_t i = 0; i < NKEYS; i++)
-		if (takes(p->spec->ops, &keys[i]))
+		if (key_is_allowed(p->spec->ops, &keys[i]))
 			list_add(list, sizeof(list), keys[i].name);
 	return reject(p, -EINVAL, "%s takes no key \"%.40s\"; expected one of %s", p->spec->type,
 		      name, list);
@@ -225,7 +225,7 @@ static int parse_key(struct parse *p, char *word)
 	if (value)
 		*value++ = '\0';
 	key = find_key(word);
-	if (!key || !takes(p->spec->ops, key))
+	if (!key || !key_is_allowed(p->spec->ops, key))
 		return reject_key(p, word);
 	bit = 1u << (key - keys);
 	if (p->seen & bit)
@@ -283,7 +283,7 @@ static int parse_arg(struct parse *p, const char *arg)
 }
 
 /* A namespace may still choose the smallest block, so that is checked if there is no block=. */
-static int check_size(struct parse *p)
+static int check_size_multiple(struct parse *p)
 {
 	uint32_t block = p->spec->block ? p->spec->block : WEFT_BLOCK_MIN;
 
@@ -293,7 +293,7 @@ static int check_size(struct parse *p)
 }
 
 /* Cuts @rest at the first @at and returns what follows, or NULL. */
-static char *cut(char *rest, char at)
+static char *split_at(char *rest, char at)
 {
 	char *next = strchr(rest, at);
 
@@ -304,7 +304,7 @@ static char *cut(char *rest, char at)
 
 static int parse_words(struct parse *p, char *type)
 {
-	char *rest = cut(type, ','), *arg = cut(type, ':'), *word;
+	char *rest = split_at(type, ','), *arg = split_at(type, ':'), *word;
 	int rc;
 
 	rc = parse_type(p, type);
@@ -313,10 +313,10 @@ static int parse_words(struct parse *p, char *type)
 	rc = parse_arg(p, arg);
 	while (rc == 0 && rest) {
 		word = rest;
-		rest = cut(word, ',');
+		rest = split_at(word, ',');
 		rc = parse_key(p, word);
 	}
-	return rc < 0 ? rc : check_size(p);
+	return rc < 0 ? rc : check_size_multiple(p);
 }
 
 int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *err)
@@ -334,7 +334,7 @@ int weft_spec_parse(const char *text, struct weft_spec *spec, struct weft_err *e
 
 /* A SPEC may be saved in one working directory and opened in another: a relative path becomes
  * absolute, unless a SPEC cannot hold that. */
-static const char *prefix(const struct weft_spec *spec, char *cwd, size_t size)
+static const char *cwd_prefix(const struct weft_spec *spec, char *cwd, size_t size)
 {
 	if (spec->ops->arg_is_size || spec->arg[0] == '/' || !getcwd(cwd, size))
 		return "";
@@ -350,19 +350,20 @@ char *weft_spec_text(const struct weft_spec *spec)
 	int len;
 
 	weft_size_format(spec->size, size, sizeof(size));
-	len = asprintf(&text, "%s:%s%s%s%s%s%s%s%s%s%s", spec->type, prefix(spec, cwd, sizeof(cwd)),
-		       sized ? size : spec->arg, spec->size && !sized ? ",size=" : "",
-		       spec->size && !sized ? size : "", spec->direct ? ",direct" : "",
-		       spec->read_only ? ",ro" : "", spec->delay[0] ? ",delay=" : "", spec->delay,
+	len = asprintf(&text, "%s:%s%s%s%s%s%s%s%s%s%s", spec->type,
+		       cwd_prefix(spec, cwd, sizeof(cwd)), sized ? size : spec->arg,
+		       spec->size && !sized ? ",size=" : "", spec->size && !sized ? size : "",
+		       spec->direct ? ",direct" : "", spec->read_only ? ",ro" : "",
+		       spec->delay[0] ? ",delay=" : "", spec->delay,
 		       spec->error[0] ? ",error=" : "", spec->error);
 	return len < 0 ? NULL : text;
 }
 
-static void full_path(const struct weft_spec *spec, char path[sizeof(spec->arg)])
+static void absolute_path(const struct weft_spec *spec, char path[sizeof(spec->arg)])
 {
 	char cwd[sizeof(spec->arg)];
 
-	snprintf(path, sizeof(spec->arg), "%s%s", prefix(spec, cwd, sizeof(cwd)), spec->arg);
+	snprintf(path, sizeof(spec->arg), "%s%s", cwd_prefix(spec, cwd, sizeof(cwd)), spec->arg);
 }
 
 bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b)
@@ -371,26 +372,26 @@ bool weft_spec_same(const struct weft_spec *a, const struct weft_spec *b)
 
 	if (a->ops != b->ops || a->read_only != b->read_only || a->direct != b->direct)
 		return false;
-	full_path(a, path_a);
-	full_path(b, path_b);
+	absolute_path(a, path_a);
+	absolute_path(b, path_b);
 	return a->ops->arg_is_size || !strcmp(path_a, path_b);
 }
 
 /* By device and inode, whatever path leads to it; a file that does not exist yet, by its path. */
-bool weft_spec_storage(const struct weft_spec *spec, char name[WEFT_STORAGE_MAX])
+bool weft_spec_storage_name(const struct weft_spec *spec, char name[WEFT_STORAGE_NAME_MAX])
 {
 	char path[sizeof(spec->arg)];
 	struct stat st;
 
 	if (spec->ops->arg_is_size)
 		return false;
-	full_path(spec, path);
+	absolute_path(spec, path);
 	if (stat(path, &st) < 0)
-		snprintf(name, WEFT_STORAGE_MAX, "path %s", path);
+		snprintf(name, WEFT_STORAGE_NAME_MAX, "path %s", path);
 	else if (S_ISBLK(st.st_mode))
-		snprintf(name, WEFT_STORAGE_MAX, "device %jx", (uintmax_t)st.st_rdev);
+		snprintf(name, WEFT_STORAGE_NAME_MAX, "device %jx", (uintmax_t)st.st_rdev);
 	else
-		snprintf(name, WEFT_STORAGE_MAX, "file %jx %ju", (uintmax_t)st.st_dev,
+		snprintf(name, WEFT_STORAGE_NAME_MAX, "file %jx %ju", (uintmax_t)st.st_dev,
 			 (uintmax_t)st.st_ino);
 	return true;
 }

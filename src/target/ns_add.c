@@ -223,6 +223,6 @@ void weft_subsys_keep_storage(struct weft_subsys *s)
 		struct tgt_ns *ns = tgt_ns_find(s, nsid);
 
 		if (ns)
-			ns->be->unserved = false;
+			ns->be->never_served = false;
 	}
 }

@@ -85,7 +85,7 @@ bool disks_left(unsigned node)
 	return false;
 }
 
-static bool disk_left(struct weft_backend *be, unsigned node)
+static bool disk_node_active(struct weft_backend *be, unsigned node)
 {
 	struct way *way;
 
@@ -101,7 +101,7 @@ static uint64_t disk_identity(struct weft_backend *be)
 }
 
 /* All are given the same. */
-static int disk_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+static int disk_lock_as(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
 	return 0;
 }
@@ -225,8 +225,8 @@ static int disk_submit(struct weft_backend *be, struct weft_io *io)
 static const struct weft_backend_ops disk_ops = {
 	.type = "sim",
 	.submit = disk_submit,
-	.left = disk_left,
-	.agree = disk_agree,
+	.node_active = disk_node_active,
+	.lock_as = disk_lock_as,
 	.identity = disk_identity,
 	.close = disk_close,
 };

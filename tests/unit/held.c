@@ -97,12 +97,12 @@ static void held_close(struct weft_backend *be)
 }
 
 /* Whoever had it is in this process. */
-static bool held_left(struct weft_backend *be, unsigned node)
+static bool held_node_active(struct weft_backend *be, unsigned node)
 {
 	return false;
 }
 
-static int held_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+static int held_lock_as(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
 	return 0;
 }
@@ -115,18 +115,18 @@ static uint64_t held_identity(struct weft_backend *be)
 static const struct weft_backend_ops held_ops = {
 	.type = "held",
 	.submit = held_submit,
-	.left = held_left,
-	.agree = held_agree,
+	.node_active = held_node_active,
+	.lock_as = held_lock_as,
 	.identity = held_identity,
 	.close = held_close,
 };
 
 static const struct weft_backend_ops held_here_ops = {
 	.type = "held",
-	.locks_here = true,
+	.locks_are_local = true,
 	.submit = held_submit,
-	.left = held_left,
-	.agree = held_agree,
+	.node_active = held_node_active,
+	.lock_as = held_lock_as,
 	.identity = held_identity,
 	.close = held_close,
 };

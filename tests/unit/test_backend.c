@@ -263,23 +263,24 @@ static void test_unserved(void **state)
 {
 	static const struct {
 		const char *name;
-		bool there, unserved, replaced, stays;
+		bool there, never_served, replaced, stays;
 	} table[] = {
-		{ "made, and nobody was served", .unserved = true },
+		{ "made, and nobody was served", .never_served = true },
 		{ "made, and hosts were served", .stays = true },
-		{ "there before", .there = true, .unserved = true, .stays = true },
-		{ "another file has its name", .unserved = true, .replaced = true, .stays = true },
+		{ "there before", .there = true, .never_served = true, .stays = true },
+		{ "another file has its name", .never_served = true, .replaced = true,
+		  .stays = true },
 	};
 	struct weft_backend *be;
 	char path[96], other[96];
 
 	for_each_named(i, table, name) {
-		snprintf(path, sizeof(path), "%s/unserved.%zu", dir, i);
+		snprintf(path, sizeof(path), "%s/never_served.%zu", dir, i);
 		snprintf(other, sizeof(other), "%s/other", dir);
 		if (table[i].there)
 			make_file(path, 0);
 		be = open_spec(text("file:%s,size=1M", path));
-		be->unserved = table[i].unserved;
+		be->never_served = table[i].never_served;
 		if (table[i].replaced) {
 			make_file(other, 0);
 			assert_int_equal(rename(other, path), 0);

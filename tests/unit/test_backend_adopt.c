@@ -7,39 +7,39 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct weft_backend *inherit(struct weft_backend *from)
+static struct weft_backend *adopt(struct weft_backend *from)
 {
 	struct weft_err err = { "" };
 	struct weft_backend *be;
 	struct weft_spec spec;
 
 	assert_int_equal(weft_spec_parse(from->spec, &spec, &err), 0);
-	if (weft_backend_inherit(&be, &spec, dup(weft_backend_descriptor(from)), &err) < 0)
+	if (weft_backend_adopt(&be, &spec, dup(weft_backend_descriptor(from)), &err) < 0)
 		fail_msg("%s", err.text);
 	return be;
 }
 
 static void goes_on(const char *spec)
 {
-	struct weft_backend *be = open_spec(spec), *heir;
+	struct weft_backend *be = open_spec(spec), *successor;
 
 	write_at(be, MIB, MIB, 1);
 	resize_ok(be, 16 * MIB);
-	heir = inherit(be);
-	assert_int_equal(heir->size, 16 * MIB);
-	assert_string_equal(heir->spec, be->spec);
-	assert_int_equal(heir->align, be->align);
-	assert_int_equal(heir->block_min, be->block_min);
-	assert_data(heir, MIB, MIB, 1);
-	write_at(heir, 12 * MIB, MIB, 2);
+	successor = adopt(be);
+	assert_int_equal(successor->size, 16 * MIB);
+	assert_string_equal(successor->spec, be->spec);
+	assert_int_equal(successor->align, be->align);
+	assert_int_equal(successor->block_min, be->block_min);
+	assert_data(successor, MIB, MIB, 1);
+	write_at(successor, 12 * MIB, MIB, 2);
 	assert_data(be, 12 * MIB, MIB, 2);
 	weft_backend_close(be);
-	assert_data(heir, 12 * MIB, MIB, 2);
-	resize_ok(heir, 2 * MIB);
-	resize_ok(heir, 16 * MIB);
-	assert_data(heir, MIB, MIB, 1);
-	assert_zeroes(heir, 12 * MIB, MIB);
-	weft_backend_close(heir);
+	assert_data(successor, 12 * MIB, MIB, 2);
+	resize_ok(successor, 2 * MIB);
+	resize_ok(successor, 16 * MIB);
+	assert_data(successor, MIB, MIB, 1);
+	assert_zeroes(successor, 12 * MIB, MIB);
+	weft_backend_close(successor);
 }
 
 /* Both have the storage, and then the heir alone; it can be changed as before. */
@@ -54,14 +54,14 @@ static void heir_goes_on(void **state)
 static void lock_comes_along(void **state)
 {
 	const char *spec = text("file:%s/heirloom,size=1M", dir);
-	struct weft_backend *be = open_spec(spec), *heir = inherit(be);
+	struct weft_backend *be = open_spec(spec), *successor = adopt(be);
 
 	weft_backend_close(be);
 	assert_refused(spec, -EBUSY,
 		       text("file:%s/heirloom: it is in use: another namespace, target or program "
 			    "has locked it",
 			    dir));
-	weft_backend_close(heir);
+	weft_backend_close(successor);
 	weft_backend_close(open_spec(spec));
 }
 
@@ -75,21 +75,21 @@ static void cut_meanwhile_refused(void **state)
 
 	for_each_named(i, cases, keys) {
 		const char *path = text("%s/cut", dir);
-		struct weft_backend *be, *heir;
+		struct weft_backend *be, *successor;
 		struct weft_err err = { "" };
 		struct weft_spec spec;
 
 		be = open_spec(text("file:%s%s", path, cases[i].keys));
 		assert_int_equal(truncate(path, MIB), 0);
 		assert_int_equal(weft_spec_parse(be->spec, &spec, &err), 0);
-		assert_int_equal(weft_backend_inherit(&heir, &spec,
-						      dup(weft_backend_descriptor(be)), &err),
+		assert_int_equal(weft_backend_adopt(&successor, &spec,
+						    dup(weft_backend_descriptor(be)), &err),
 				 -EINVAL);
 		assert_non_null(strstr(err.text, "it has 1M, less than"));
 		assert_int_equal(file_size(path), MIB);
 		assert_int_equal(truncate(path, 8 * MIB), 0);
-		heir = inherit(be);
-		weft_backend_close(heir);
+		successor = adopt(be);
+		weft_backend_close(successor);
 		weft_backend_close(be);
 		unlink(path);
 	}
@@ -102,13 +102,12 @@ static void wrong_descriptors_refused(void **state)
 	struct weft_spec spec;
 
 	assert_int_equal(weft_spec_parse("mem:1M", &spec, &err), 0);
-	assert_int_equal(weft_backend_inherit(&be, &spec, -1, &err), -EBADF);
+	assert_int_equal(weft_backend_adopt(&be, &spec, -1, &err), -EBADF);
 	/* Somebody could cut it. */
-	assert_int_equal(weft_backend_inherit(&be, &spec, memfd_create("x", 0), &err), -EINVAL);
-	assert_int_equal(weft_backend_inherit(&be, &spec, open("/dev/null", O_RDWR), &err),
-			 -EINVAL);
+	assert_int_equal(weft_backend_adopt(&be, &spec, memfd_create("x", 0), &err), -EINVAL);
+	assert_int_equal(weft_backend_adopt(&be, &spec, open("/dev/null", O_RDWR), &err), -EINVAL);
 	assert_int_equal(weft_spec_parse("null:1M", &spec, &err), 0);
-	assert_int_equal(weft_backend_inherit(&be, &spec, -1, &err), 0);
+	assert_int_equal(weft_backend_adopt(&be, &spec, -1, &err), 0);
 	weft_backend_close(be);
 }
 

@@ -26,7 +26,7 @@ static const struct extents_row {
 	uint64_t offset, length;
 	unsigned room;
 	struct weft_extent found[EXTENTS_MAX];
-	uint64_t told;
+	uint64_t covered;
 } extents_rows[] = {
 	{ "nothing was written", {}, 0, END, 8, {}, END },
 	{ "all of it", { { 0, 4 * MIB }, { 4 * MIB, 4 * MIB } }, 0, END, 8, { { 0, END } }, END },
@@ -91,7 +91,7 @@ static void assert_extents(const struct job *job, const struct extents_row *row)
 	}
 	assert_int_equal(job->rc, 0);
 	assert_int_equal(job->io.extents, n);
-	assert_int_equal(job->io.told, row->told);
+	assert_int_equal(job->io.covered, row->covered);
 }
 
 static void test_extents(void **state)
@@ -118,7 +118,7 @@ static void test_extents(void **state)
 static void test_extents_given_back(void **state)
 {
 	static const struct extents_row rest = { .found = { { 0, MIB }, { 2 * MIB, MIB } },
-						 .told = 8 * MIB };
+						 .covered = 8 * MIB };
 	struct weft_backend *be;
 	struct job job;
 
@@ -149,11 +149,11 @@ static void test_extents_bounded(void **state)
 		job = search(be, 0, END, END / 16384);
 		assert_int_equal(job.rc, 0);
 		assert_in_range(job.io.extents, 1, 128);
-		assert_true(job.io.told < END);
-		for (at = 0; at < END; at += job.io.told) {
+		assert_true(job.io.covered < END);
+		for (at = 0; at < END; at += job.io.covered) {
 			job = search(be, at, END - at, EXTENTS_MAX);
 			assert_int_equal(job.rc, 0);
-			assert_true(job.io.told);
+			assert_true(job.io.covered);
 		}
 		weft_backend_close(be);
 	}

@@ -1,5 +1,5 @@
-/* test_backend_filter.c - filters: what their keys mean, and what becomes of an io. The clock is the
- * test's. */
+/* test_backend_filter.c - filters: what their keys mean, and what becomes of an io. The clock is
+ * the test's. */
 #include "backend_case.h"
 #include "running.h"
 
@@ -152,12 +152,12 @@ static void assert_same_ops(const struct weft_backend_ops *ops, const struct wef
 {
 	assert_string_equal(ops->type, of->type);
 	assert_int_equal(ops->extents, of->extents);
-	assert_int_equal(ops->locks_here, of->locks_here);
+	assert_int_equal(ops->locks_are_local, of->locks_are_local);
 	assert_true(same(ops->descriptor, of->descriptor));
 	assert_true(same(ops->used, of->used));
 	assert_true(same(ops->resize, of->resize));
-	assert_true(same(ops->left, of->left));
-	assert_true(same(ops->agree, of->agree));
+	assert_true(same(ops->node_active, of->node_active));
+	assert_true(same(ops->lock_as, of->lock_as));
 	assert_true(same(ops->identity, of->identity));
 }
 
@@ -213,12 +213,12 @@ static void filters_agree(void **state)
 		parsed.node = i + 1;
 		assert_int_equal(weft_backend_open(&be[i], &parsed, &err), 0);
 	}
-	assert_true(be[0]->ops->left(be[0], 2));
-	assert_int_equal(be[0]->ops->agree(be[0], 7, &other), 0);
-	assert_int_equal(be[1]->ops->agree(be[1], 8, &other), -ENOTUNIQ);
+	assert_true(be[0]->ops->node_active(be[0], 2));
+	assert_int_equal(be[0]->ops->lock_as(be[0], 7, &other), 0);
+	assert_int_equal(be[1]->ops->lock_as(be[1], 8, &other), -ENOTUNIQ);
 	assert_int_equal(other, 7);
 	weft_backend_close(be[1]);
-	assert_false(be[0]->ops->left(be[0], 2));
+	assert_false(be[0]->ops->node_active(be[0], 2));
 	weft_backend_close(be[0]);
 }
 
@@ -265,7 +265,7 @@ static void filters_are_closed(void **state)
 	snprintf(path, sizeof(path), "%s/closed", dir);
 	for (int served = 0; served < 2; served++) {
 		be = open_spec(text("file:%s,size=1M,delay=1ms,error=1%%", path));
-		be->unserved = !served;
+		be->never_served = !served;
 		weft_backend_close(be);
 		assert_int_equal(file_size(path) >= 0, served);
 	}
@@ -556,7 +556,7 @@ static void extents_pass(void **state)
 	begin(&job, be, WEFT_IO_EXTENTS, &extent, 0, 8 * MIB);
 	assert_true(job.ended);
 	assert_int_equal(job.rc, 0);
-	assert_int_equal(job.io.told, 8 * MIB);
+	assert_int_equal(job.io.covered, 8 * MIB);
 	weft_backend_close(be);
 }
 
@@ -611,8 +611,8 @@ static void heirs_have_filters(void **state)
 		write_at(be, MIB, MIB, 1);
 		assert_int_equal(weft_spec_parse(be->spec, &spec, &err), 0);
 		strcpy(spec.error, "write:100%");
-		assert_int_equal(weft_backend_inherit(&heir, &spec,
-						      dup(weft_backend_descriptor(be)), &err),
+		assert_int_equal(weft_backend_adopt(&heir, &spec, dup(weft_backend_descriptor(be)),
+						    &err),
 				 0);
 		weft_backend_close(be);
 		assert_string_equal(heir->spec, text("%s,error=write:100%%", placed(specs[i])));

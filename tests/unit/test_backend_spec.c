@@ -366,12 +366,12 @@ static void test_open_shared(void **state)
 	assert_true(one && two);
 	assert_null(open_as(rw, 1));
 	assert_null(open_as(rw, 0));
-	assert_true(one->ops->left(one, 2) && two->ops->left(two, 1));
-	assert_false(one->ops->left(one, 3));
+	assert_true(one->ops->node_active(one, 2) && two->ops->node_active(two, 1));
+	assert_false(one->ops->node_active(one, 3));
 	weft_backend_close(two);
-	assert_false(one->ops->left(one, 2));
+	assert_false(one->ops->node_active(one, 2));
 	reader = lock_as_reader(text("%s/shared", dir));
-	assert_false(one->ops->left(one, 2));
+	assert_false(one->ops->node_active(one, 2));
 	close(reader);
 	assert_null(open_as(rw, 0));
 	weft_backend_close(one);
@@ -384,7 +384,8 @@ static void test_open_shared(void **state)
 /* What the first takes it for, the second must. */
 static void test_shared_as(void **state)
 {
-	static const uint64_t numbers[] = { 0, 1, 1ull << 40, WEFT_AS_MAX - 2, WEFT_AS_MAX - 1 };
+	static const uint64_t numbers[] = { 0, 1, 1ull << 40, WEFT_LOCK_AS_MAX - 2,
+					    WEFT_LOCK_AS_MAX - 1 };
 	const char *rw = text("file:%s/shared,size=1M", dir);
 
 	for (size_t i = 0; i < COUNT(numbers) * COUNT(numbers); i++) {
@@ -392,13 +393,13 @@ static void test_shared_as(void **state)
 		struct weft_backend *one = open_as(rw, 1), *two = open_as(rw, 2);
 		uint64_t other = first;
 
-		assert_int_equal(one->ops->agree(one, first, &other), 0);
-		assert_int_equal(one->ops->agree(one, first, &other), 0);
-		assert_int_equal(two->ops->agree(two, second, &other),
+		assert_int_equal(one->ops->lock_as(one, first, &other), 0);
+		assert_int_equal(one->ops->lock_as(one, first, &other), 0);
+		assert_int_equal(two->ops->lock_as(two, second, &other),
 				 first == second ? 0 : -ENOTUNIQ);
 		assert_int_equal(other, first);
 		weft_backend_close(one);
-		assert_int_equal(two->ops->agree(two, second, &other), 0);
+		assert_int_equal(two->ops->lock_as(two, second, &other), 0);
 		weft_backend_close(two);
 	}
 }

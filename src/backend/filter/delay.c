@@ -40,7 +40,7 @@ static void pass_on(struct weft_io *io)
 
 static void pass_on_at_turn(struct weft_task *task)
 {
-	pass_on(container_of(task, struct weft_io, turn));
+	pass_on(container_of(task, struct weft_io, bulk_task));
 }
 
 /* It had a turn when it was submitted, and could not use it. */
@@ -52,8 +52,8 @@ static void delay_over(struct weft_timer *timer)
 		pass_on(io);
 		return;
 	}
-	weft_task_init(&io->turn, pass_on_at_turn);
-	weft_reactor_bulk_retry(weft_reactor_self(), &io->turn);
+	weft_task_init(&io->bulk_task, pass_on_at_turn);
+	weft_reactor_bulk_retry(weft_reactor_self(), &io->bulk_task);
 }
 
 static int delay_submit(struct weft_backend *be, struct weft_io *io)

@@ -20,14 +20,14 @@ static int filter_resize(struct weft_backend *be, uint64_t size, struct weft_err
 	return be->next->ops->resize(be->next, size, err);
 }
 
-static bool filter_left(struct weft_backend *be, unsigned node)
+static bool filter_node_active(struct weft_backend *be, unsigned node)
 {
-	return be->next->ops->left(be->next, node);
+	return be->next->ops->node_active(be->next, node);
 }
 
-static int filter_agree(struct weft_backend *be, uint64_t as, uint64_t *other)
+static int filter_lock_as(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
-	return be->next->ops->agree(be->next, as, other);
+	return be->next->ops->lock_as(be->next, as, other);
 }
 
 static uint64_t filter_identity(struct weft_backend *be)
@@ -39,7 +39,7 @@ static void filter_close(struct weft_backend *be)
 {
 	struct weft_backend *next = be->next;
 
-	next->unserved = be->unserved;
+	next->never_served = be->never_served;
 	free(container_of(be, struct weft_filter, be));
 	weft_backend_close(next);
 }
@@ -57,9 +57,9 @@ void weft_filter_push(struct weft_filter *filter, struct weft_backend **be,
 		.extents = below->extents,
 		.used = below->used ? filter_used : NULL,
 		.resize = below->resize ? filter_resize : NULL,
-		.locks_here = below->locks_here,
-		.left = below->left ? filter_left : NULL,
-		.agree = below->agree ? filter_agree : NULL,
+		.locks_are_local = below->locks_are_local,
+		.node_active = below->node_active ? filter_node_active : NULL,
+		.lock_as = below->lock_as ? filter_lock_as : NULL,
 		.identity = below->identity ? filter_identity : NULL,
 		.close = filter_close,
 	};
@@ -72,7 +72,7 @@ void weft_filter_push(struct weft_filter *filter, struct weft_backend **be,
 		.read_only = next->read_only,
 		.thin = next->thin,
 		.created = next->created,
-		.unserved = next->unserved,
+		.never_served = next->never_served,
 		.spec = next->spec,
 		.next = next,
 	};
@@ -89,7 +89,7 @@ int weft_filter_push_all(struct weft_backend **be, const struct weft_spec *spec,
 		rc = weft_delay_push(be, spec);
 	if (!rc)
 		return 0;
-	(*be)->unserved = true;
+	(*be)->never_served = true;
 	weft_backend_close(*be);
 	*be = NULL;
 	return weft_spec_fail(spec, err, rc, "out of memory");

@@ -55,7 +55,7 @@ static int open_with_retries(struct weft_ns_config *ns, struct weft_err *err)
 
 static int adopt_backend(struct weft_ns_config *ns, struct weft_err *err)
 {
-	int rc = weft_backend_inherit(&ns->be, &ns->spec, take_fd(&ns->fd), err);
+	int rc = weft_backend_adopt(&ns->be, &ns->spec, take_fd(&ns->fd), err);
 
 	if (rc < 0)
 		return rc;
@@ -81,7 +81,7 @@ int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *e
 
 	if (rc < 0)
 		return weft_fail(err, rc, "%s:%s: %s", ns->spec.type, ns->spec.arg, strerror(-rc));
-	ns->be->unserved = !ns->adopted;
+	ns->be->never_served = !ns->adopted;
 	return 0;
 }
 

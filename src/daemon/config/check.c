@@ -165,10 +165,10 @@ static int refuse_same_storage(struct weft_decoder *d, json_t *before, const str
 static int check_storage(struct weft_decoder *d, json_t *seen, const struct weft_spec *spec)
 {
 	bool shared = spec->read_only && !spec->ops->exclusive;
-	char name[WEFT_STORAGE_MAX];
+	char name[WEFT_STORAGE_NAME_MAX];
 	json_t *before;
 
-	if (!weft_spec_storage(spec, name))
+	if (!weft_spec_storage_name(spec, name))
 		return 0;
 	before = json_object_get(seen, name);
 	if (before && !(shared && json_is_true(json_object_get(before, "shared"))))
@@ -241,7 +241,7 @@ static int check_cluster_storage(struct weft_decoder *d, struct weft_subsys_conf
 		size_t old = push_list_item(d, "namespaces", i);
 
 		ns[i].spec.node = subsys->cluster.node;
-		if (!ns[i].spec.ops->left)
+		if (!ns[i].spec.ops->node_active)
 			rc = weft_decode_fail_at(
 				d, "backend",
 				"%s: is not storage that the members of a cluster share",

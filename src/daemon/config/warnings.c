@@ -10,7 +10,7 @@ void weft_warn_spec(json_t *warnings, const struct weft_spec *spec)
 {
 	struct weft_err why = { "" };
 
-	if (weft_spec_doubt(spec, &why))
+	if (weft_spec_warning(spec, &why))
 		json_array_append_new(warnings, json_string(why.text));
 }
 

@@ -17,12 +17,12 @@ void tgt_cluster_used_groups(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX
 /* The end of residual I/O shows as the close of a file, which is watched. */
 static bool backend_has_residual_io(struct weft_subsys *s, struct weft_backend *be, unsigned node)
 {
-	if (!be->ops->left(be, node))
+	if (!be->ops->node_active(be, node))
 		return false;
 	if (!be->ops->descriptor)
 		return true;
 	weft_store_watch_file(s->store, be->ops->descriptor(be));
-	return be->ops->left(be, node);
+	return be->ops->node_active(be, node);
 }
 
 bool tgt_cluster_has_residual_io(struct weft_subsys *s, uint32_t group, unsigned node)
@@ -79,7 +79,7 @@ enum {
 static unsigned residual_holder(struct weft_subsys *s, struct tgt_ns *ns)
 {
 	for (unsigned node = 1; node <= s->cluster->view.nodes; node++)
-		if (!weft_store_alive(s->store, node) && ns->be->ops->left(ns->be, node))
+		if (!weft_store_alive(s->store, node) && ns->be->ops->node_active(ns->be, node))
 			return node;
 	return 0;
 }
@@ -154,10 +154,10 @@ int tgt_cluster_check_storage(struct weft_subsys *s, struct weft_backend *be, st
 	assert_on_control(s->target);
 	if (!s->cluster)
 		return 0;
-	if (!be->ops->left)
+	if (!be->ops->node_active)
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: it is not storage that several targets share", be->spec);
-	if (be->ops->locks_here && weft_store_on_shared_fs(s->store))
+	if (be->ops->locks_are_local && weft_store_on_shared_fs(s->store))
 		return weft_fail(err, -EOPNOTSUPP,
 				 "%s: its locks are this machine's, and members may be on others "
 				 "(%s); put a file on the file system that they share",

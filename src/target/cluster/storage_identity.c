@@ -30,14 +30,14 @@ static uint64_t storage_identity(const struct tgt_ns *ns)
 		 1u << ns->lba_shift);
 	weft_stable_hash("storage", text, true, hash);
 	memcpy(&which, hash, sizeof(which));
-	return (le64_to_cpu(which) << GROUP_BITS | ns->ana_group) % WEFT_AS_MAX;
+	return (le64_to_cpu(which) << GROUP_BITS | ns->ana_group) % WEFT_LOCK_AS_MAX;
 }
 
 static int lock_storage_identity(const struct tgt_ns *ns, struct weft_err *err)
 {
 	const uint64_t as = storage_identity(ns);
 	uint64_t other;
-	int rc = ns->be->ops->agree(ns->be, as, &other);
+	int rc = ns->be->ops->lock_as(ns->be, as, &other);
 
 	if (rc == -ENOTUNIQ && other >> GROUP_BITS == as >> GROUP_BITS)
 		return weft_fail(err, rc,

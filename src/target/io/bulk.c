@@ -62,8 +62,8 @@ static void bulk_enqueue(struct weft_req *req)
 	}
 	treq->self = req;
 	treq->waits = TGT_WAITS_FOR_TURN;
-	weft_task_init(&treq->io.turn, bulk_turn);
-	weft_reactor_bulk_push(reactor_of(req), tgt_io_bulk_queue(req), &treq->io.turn);
+	weft_task_init(&treq->io.bulk_task, bulk_turn);
+	weft_reactor_bulk_push(reactor_of(req), tgt_io_bulk_queue(req), &treq->io.bulk_task);
 }
 
 /* Gives the buffer back: the command will wait for a turn again. */
@@ -101,13 +101,13 @@ static void bulk_buffer_ready(struct weft_req *req, uint16_t sc)
 		bulk_enter_ns(req);
 	} else {
 		treq->waits = TGT_WAITS_FOR_BYTES;
-		weft_reactor_bulk_retry(reactor_of(req), &treq->io.turn);
+		weft_reactor_bulk_retry(reactor_of(req), &treq->io.bulk_task);
 	}
 }
 
 static void bulk_turn(struct weft_task *task)
 {
-	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, turn));
+	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, bulk_task));
 	struct tgt_req *treq = tgt_req(req);
 
 	piece_begins(req);
@@ -142,10 +142,10 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 		tgt_io_list_unwait(req);
 		break;
 	case TGT_WAITS_FOR_TURN:
-		weft_reactor_bulk_cancel(tgt_io_bulk_queue(req), &treq->io.turn);
+		weft_reactor_bulk_cancel(tgt_io_bulk_queue(req), &treq->io.bulk_task);
 		break;
 	case TGT_WAITS_FOR_BYTES:
-		weft_task_cancel(&treq->io.turn);
+		weft_task_cancel(&treq->io.bulk_task);
 		break;
 	case TGT_WAITS_FOR_UNQUIESCE:
 		weft_list_remove(&req->link);

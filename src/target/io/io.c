@@ -124,10 +124,10 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 
 static void retry_request(struct weft_task *task)
 {
-	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, again.task));
+	struct weft_req *req = tgt_io_req(container_of(task, struct weft_io, retry.task));
 
 	if (!tgt_req(req)->attempt(req))
-		weft_retry_later(req->qp->group->reactor, &tgt_req(req)->io.again);
+		weft_retry_later(req->qp->group->reactor, &tgt_req(req)->io.retry);
 }
 
 void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *req))
@@ -138,8 +138,8 @@ void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *r
 		return;
 	treq->self = req;
 	treq->attempt = attempt;
-	weft_retry_init(&treq->io.again, retry_request);
-	weft_retry_later(req->qp->group->reactor, &treq->io.again);
+	weft_retry_init(&treq->io.retry, retry_request);
+	weft_retry_later(req->qp->group->reactor, &treq->io.retry);
 }
 
 void tgt_io_done(struct weft_io *io, int rc)

@@ -88,7 +88,8 @@ static void answer_extents(struct weft_req *req, const struct weft_io *io)
 	while (n < io->extents && fits)
 		fits = fill_lba_desc(&answer->descs[n++], tgt_ns_at_work(req)->lba_shift);
 	answer->nlsd = cpu_to_le32(n);
-	answer->cmpc = fits && io->told == io->length ? NVME_CMPC_COMPLETE : NVME_CMPC_INCOMPLETE;
+	answer->cmpc = fits && io->covered == io->length ? NVME_CMPC_COMPLETE :
+							   NVME_CMPC_INCOMPLETE;
 	req->reply_len = answer_bytes(req);
 	tgt_io_finish(req, 0);
 }
@@ -99,7 +100,7 @@ static void report_all_allocated(struct weft_io *io)
 {
 	*(struct weft_extent *)io->buf = (struct weft_extent){ io->offset, io->length };
 	io->extents = 1;
-	io->told = io->length;
+	io->covered = io->length;
 }
 
 static void on_extents(struct weft_io *io, int rc)
