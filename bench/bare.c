@@ -96,7 +96,7 @@ static void client_serve(struct client *c)
 	latest = NULL;
 }
 
-static void welcome(int listener)
+static void accept_client(int listener)
 {
 	struct client *c = calloc(1, sizeof(*c));
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = c };
@@ -129,7 +129,7 @@ static int listen_on(uint16_t port)
 	return fd;
 }
 
-static void serve_ready(int listener)
+static void poll_clients(int listener)
 {
 	struct epoll_event events[EVENTS];
 	int n = epoll_wait(epoll_fd, events, EVENTS, clients ? 0 : -1);
@@ -138,7 +138,7 @@ static void serve_ready(int listener)
 		if (events[i].data.ptr)
 			client_serve(events[i].data.ptr);
 		else
-			welcome(listener);
+			accept_client(listener);
 	}
 }
 
@@ -158,6 +158,6 @@ int main(int argc, char **argv)
 	for (;;) {
 		for (int i = 0; clients == 1 && latest && i < LOOK_AROUND; i++)
 			client_serve(latest);
-		serve_ready(listener);
+		poll_clients(listener);
 	}
 }

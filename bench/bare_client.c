@@ -63,9 +63,9 @@ int main(int argc, char **argv)
 	p.reply = RESPONSE + (write ? 0 : bytes);
 	pump_init(&p, connections, depth, bytes < LARGE ? BATCHES : 1);
 	for (uint32_t i = 0; i < connections; i++) {
-		p.lines[i].fd = open_connection(&p, atoi(argv[7]));
-		p.lines[i].ring = zeros;
-		p.lines[i].ring_bytes = sizeof(zeros) / p.request * p.request;
+		p.conns[i].fd = open_connection(&p, atoi(argv[7]));
+		p.conns[i].ring = zeros;
+		p.conns[i].ring_bytes = sizeof(zeros) / p.request * p.request;
 	}
 	pump_run(&p, atof(argv[5]), atof(argv[6]));
 	return 0;

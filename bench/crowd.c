@@ -36,9 +36,9 @@ int main(int argc, char **argv)
 	if (!bytes || bytes % p.request)
 		pump_die("standard input");
 	for (uint32_t i = 0; i < p.count; i++) {
-		p.lines[i].fd = atoi(argv[FIXED_ARGS + i]);
-		p.lines[i].ring = ring;
-		p.lines[i].ring_bytes = bytes;
+		p.conns[i].fd = atoi(argv[FIXED_ARGS + i]);
+		p.conns[i].ring = ring;
+		p.conns[i].ring_bytes = bytes;
 	}
 	pump_run(&p, atof(argv[5]), atof(argv[6]));
 	return 0;

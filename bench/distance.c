@@ -16,9 +16,9 @@
 
 enum { TRIPS = 2000, TRIES = 5 };
 
-static _Atomic uint32_t ball; /* even: ours, odd: theirs */
+static _Atomic uint32_t shared_word; /* even: ours, odd: theirs */
 
-static void stay_on(int cpu)
+static void pin_to_cpu(int cpu)
 {
 	cpu_set_t set;
 
@@ -30,13 +30,13 @@ static void stay_on(int cpu)
 	}
 }
 
-static void *answer(void *cpu)
+static void *pong_thread(void *cpu)
 {
-	stay_on(*(int *)cpu);
+	pin_to_cpu(*(int *)cpu);
 	for (uint32_t i = 1; i < 2 * TRIPS * TRIES; i += 2) {
-		while (atomic_load_explicit(&ball, memory_order_acquire) != i)
+		while (atomic_load_explicit(&shared_word, memory_order_acquire) != i)
 			;
-		atomic_store_explicit(&ball, i + 1, memory_order_release);
+		atomic_store_explicit(&shared_word, i + 1, memory_order_release);
 	}
 	return NULL;
 }
@@ -49,14 +49,14 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static uint64_t trips(uint32_t *at)
+static uint64_t measure_round_trip(uint32_t *at)
 {
 	uint64_t since = now_ns();
 
 	for (int i = 0; i < TRIPS; i++) {
-		atomic_store_explicit(&ball, *at + 1, memory_order_release);
+		atomic_store_explicit(&shared_word, *at + 1, memory_order_release);
 		*at += 2;
-		while (atomic_load_explicit(&ball, memory_order_acquire) != *at)
+		while (atomic_load_explicit(&shared_word, memory_order_acquire) != *at)
 			;
 	}
 	return (now_ns() - since) / TRIPS;
@@ -73,12 +73,12 @@ int main(int argc, char **argv)
 		fputs("usage: distance CPU CPU\n", stderr);
 		return 2;
 	}
-	stay_on(atoi(argv[1]));
+	pin_to_cpu(atoi(argv[1]));
 	cpu = atoi(argv[2]);
-	if (pthread_create(&other, NULL, answer, &cpu) != 0)
+	if (pthread_create(&other, NULL, pong_thread, &cpu) != 0)
 		return 1;
 	for (int i = 0; i < TRIES; i++) {
-		ns = trips(&at);
+		ns = measure_round_trip(&at);
 		least = ns < least ? ns : least;
 	}
 	pthread_join(other, NULL);

@@ -26,7 +26,7 @@ enum { BLOCK = 4096, WORDS = BLOCK / 8, DEPTH_MAX = 128, POLL_MS = 2, LOOK_NS = 
 struct app;
 
 /* Its blocks are those with its number modulo the depth. */
-struct slot {
+struct app_io {
 	struct weft_cmd cmd;
 	struct iovec iov;
 	struct app *app;
@@ -48,7 +48,7 @@ struct app {
 	unsigned depth;
 	uint64_t blocks, random, last_ns, looked_ns;
 	uint32_t *written; /* per block: so many times */
-	struct slot slots[DEPTH_MAX];
+	struct app_io ios[DEPTH_MAX];
 	struct window window;
 	struct weft_stalls stalls; /* as of the last poll */
 	bool stopping;
@@ -63,14 +63,14 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static uint64_t mix(uint64_t x)
+static uint64_t mix64(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
 	return x ^ (x >> 31);
 }
 
-static void fail(struct app *app, const struct weft_err *why)
+static void stop_with_error(struct app *app, const struct weft_err *why)
 {
 	if (!app->err.text[0])
 		app->err = *why;
@@ -82,66 +82,66 @@ static void fail(struct app *app, const struct weft_err *why)
 /* The first word of what was written there last; those behind it count on. Never written: zeros. */
 static uint64_t first_word(const struct app *app, uint64_t block)
 {
-	return app->written[block] ? mix(block << 32 | app->written[block]) : 0;
+	return app->written[block] ? mix64(block << 32 | app->written[block]) : 0;
 }
 
-static void fill(struct slot *slot)
+static void fill_block(struct app_io *io)
 {
 	uint64_t first;
 
-	slot->app->written[slot->block]++;
-	first = first_word(slot->app, slot->block);
+	io->app->written[io->block]++;
+	first = first_word(io->app, io->block);
 	for (unsigned i = 0; i < WORDS; i++)
-		slot->data[i] = first + i;
+		io->data[i] = first + i;
 }
 
 /* Without a way out: so the compiler makes it many words at a time, and looking at all of a block
  * costs a small part of what reading it does. */
-static bool is_right(const struct slot *slot)
+static bool block_is_right(const struct app_io *io)
 {
-	uint64_t first = first_word(slot->app, slot->block), step = first ? 1 : 0, wrong = 0;
+	uint64_t first = first_word(io->app, io->block), step = first ? 1 : 0, wrong = 0;
 
 	for (unsigned i = 0; i < WORDS; i++)
-		wrong |= slot->data[i] ^ (first + i * step);
+		wrong |= io->data[i] ^ (first + i * step);
 	return !wrong;
 }
 
-static void check(struct slot *slot)
+static void verify_block(struct app_io *io)
 {
 	struct weft_err why;
 
-	if (is_right(slot))
+	if (block_is_right(io))
 		return;
 	snprintf(why.text, sizeof(why.text), "block %" PRIu64 " is not what was written there last",
-		 slot->block);
-	fail(slot->app, &why);
+		 io->block);
+	stop_with_error(io->app, &why);
 }
 
 /* --- I/O -------------------------------------------------------------------------------------- */
 
-static void start(struct slot *slot)
+static void submit_next(struct app_io *io)
 {
-	struct app *app = slot->app;
+	struct app *app = io->app;
 	struct weft_err why = { "" };
 	uint64_t random;
 
 	if (app->stopping)
 		return;
-	random = mix(app->random++);
-	slot->block = (random >> 1) % (app->blocks / app->depth) * app->depth + slot->number;
-	slot->cmd.op = random & 1 ? WEFT_WRITE : WEFT_READ;
-	slot->cmd.offset = slot->block * BLOCK;
-	if (slot->cmd.op == WEFT_WRITE)
-		fill(slot);
-	slot->since_ns = now_ns();
-	slot->cmd.rc = weft_submit(app->queue, &slot->cmd);
-	if (slot->cmd.rc < 0) {
-		weft_cmd_text(&slot->cmd, &why);
-		fail(app, &why);
+	random = mix64(app->random++);
+	io->block = (random >> 1) % (app->blocks / app->depth) * app->depth + io->number;
+	io->cmd.op = random & 1 ? WEFT_WRITE : WEFT_READ;
+	io->cmd.offset = io->block * BLOCK;
+	if (io->cmd.op == WEFT_WRITE)
+		fill_block(io);
+	io->since_ns = now_ns();
+	io->cmd.rc = weft_submit(app->queue, &io->cmd);
+	if (io->cmd.rc < 0) {
+		weft_cmd_text(&io->cmd, &why);
+		stop_with_error(app, &why);
 	}
 }
 
-static void note(struct app *app, uint64_t took_ns, uint64_t now)
+static void record_latency(struct app *app, uint64_t took_ns, uint64_t now)
 {
 	struct window *w = &app->window;
 
@@ -152,23 +152,23 @@ static void note(struct app *app, uint64_t took_ns, uint64_t now)
 	app->last_ns = now;
 }
 
-static void done(struct weft_cmd *cmd)
+static void on_io_done(struct weft_cmd *cmd)
 {
-	struct slot *slot = cmd->user;
+	struct app_io *io = cmd->user;
 	struct weft_err why = { "" };
 	uint64_t now = now_ns();
 
-	note(slot->app, now - slot->since_ns, now);
+	record_latency(io->app, now - io->since_ns, now);
 	if (cmd->rc < 0) {
 		weft_cmd_text(cmd, &why);
-		fail(slot->app, &why);
+		stop_with_error(io->app, &why);
 	} else if (cmd->op == WEFT_READ) {
-		check(slot);
+		verify_block(io);
 	}
-	start(slot);
+	submit_next(io);
 }
 
-static void note_stalls(struct app *app)
+static void record_stalls(struct app *app)
 {
 	struct weft_stalls before = app->stalls;
 	struct window *w = &app->window;
@@ -197,7 +197,7 @@ static unsigned count_live(struct app *app)
 	return live;
 }
 
-static void tell(struct app *app)
+static void print_window(struct app *app)
 {
 	const struct window *w = &app->window;
 
@@ -211,7 +211,7 @@ static void tell(struct app *app)
 }
 
 /* Looking for a line costs a system call: now and then is enough. */
-static void look_at_stdin(struct app *app)
+static void poll_stdin(struct app *app)
 {
 	uint64_t now = now_ns();
 	char c;
@@ -222,7 +222,7 @@ static void look_at_stdin(struct app *app)
 	app->looked_ns = now;
 	while ((n = read(STDIN_FILENO, &c, 1)) == 1)
 		if (c == '\n')
-			tell(app);
+			print_window(app);
 	if (n == 0)
 		app->stopping = true;
 }
@@ -246,36 +246,36 @@ static int open_all(struct app *app, const char *uri)
 	return app->written ? 0 : -ENOMEM;
 }
 
-static int prepare(struct app *app)
+static int init_ios(struct app *app)
 {
 	for (unsigned i = 0; i < app->depth; i++) {
-		struct slot *slot = &app->slots[i];
+		struct app_io *io = &app->ios[i];
 
-		slot->app = app;
-		slot->number = i;
-		slot->data = aligned_alloc(BLOCK, BLOCK);
-		if (!slot->data)
+		io->app = app;
+		io->number = i;
+		io->data = aligned_alloc(BLOCK, BLOCK);
+		if (!io->data)
 			return -ENOMEM;
-		slot->iov = (struct iovec){ slot->data, BLOCK };
-		slot->cmd.ns = app->ns;
-		slot->cmd.length = BLOCK;
-		slot->cmd.iov = &slot->iov;
-		slot->cmd.iovcnt = 1;
-		slot->cmd.done = done;
-		slot->cmd.user = slot;
+		io->iov = (struct iovec){ io->data, BLOCK };
+		io->cmd.ns = app->ns;
+		io->cmd.length = BLOCK;
+		io->cmd.iov = &io->iov;
+		io->cmd.iovcnt = 1;
+		io->cmd.done = on_io_done;
+		io->cmd.user = io;
 	}
 	return 0;
 }
 
-static void work(struct app *app)
+static void run_load(struct app *app)
 {
 	app->last_ns = now_ns();
 	for (unsigned i = 0; i < app->depth; i++)
-		start(&app->slots[i]);
+		submit_next(&app->ios[i]);
 	while (weft_queue_pending(app->queue)) {
 		weft_queue_poll(app->queue, POLL_MS);
-		note_stalls(app);
-		look_at_stdin(app);
+		record_stalls(app);
+		poll_stdin(app);
 	}
 }
 
@@ -288,7 +288,7 @@ static void close_all(struct app *app)
 	if (app->ctrl)
 		weft_disconnect(app->ctrl);
 	for (unsigned i = 0; i < app->depth; i++)
-		free(app->slots[i].data);
+		free(app->ios[i].data);
 	free(app->written);
 }
 
@@ -311,9 +311,9 @@ int main(int argc, char **argv)
 	fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK);
 	rc = open_all(&app, argv[optind]);
 	if (!rc)
-		rc = prepare(&app);
+		rc = init_ios(&app);
 	if (!rc)
-		work(&app);
+		run_load(&app);
 	close_all(&app);
 	if (rc < 0 || app.err.text[0])
 		fprintf(stderr, "pause: %s\n", app.err.text[0] ? app.err.text : strerror(-rc));

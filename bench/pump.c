@@ -33,96 +33,96 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static void start_some(struct pump *p, struct line *l, uint64_t now)
+static void queue_requests(struct pump *p, struct pump_conn *conn, uint64_t now)
 {
-	if (l->started - l->done > l->depth - l->batch)
+	if (conn->started - conn->done > conn->depth - conn->batch)
 		return;
-	while (l->started - l->done < l->depth) {
-		l->since_ns[l->started++ % l->depth] = now;
-		l->unsent += p->request;
+	while (conn->started - conn->done < conn->depth) {
+		conn->since_ns[conn->started++ % conn->depth] = now;
+		conn->unsent += p->request;
 	}
 }
 
-static void send_some(struct line *l)
+static void send_some(struct pump_conn *conn)
 {
-	while (l->unsent) {
-		uint64_t at = l->sent % l->ring_bytes, end = l->ring_bytes - at;
+	while (conn->unsent) {
+		uint64_t at = conn->sent % conn->ring_bytes, end = conn->ring_bytes - at;
 		struct iovec iov[2] = {
-			{ (void *)(l->ring + at), l->unsent < end ? l->unsent : end },
-			{ (void *)l->ring, l->unsent < end ? 0 : l->unsent - end },
+			{ (void *)(conn->ring + at), conn->unsent < end ? conn->unsent : end },
+			{ (void *)conn->ring, conn->unsent < end ? 0 : conn->unsent - end },
 		};
 		struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 		ssize_t n;
 
 		if (iov[1].iov_len > at)
 			iov[1].iov_len = at;
-		n = sendmsg(l->fd, &msg, MSG_NOSIGNAL);
+		n = sendmsg(conn->fd, &msg, MSG_NOSIGNAL);
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0)
 			pump_die("send");
-		l->sent += (uint64_t)n;
-		l->unsent -= (uint64_t)n;
+		conn->sent += (uint64_t)n;
+		conn->unsent -= (uint64_t)n;
 	}
 }
 
-/* @l->arrived is how far into a reply @in begins. */
-static void count(struct pump *p, struct line *l, uint64_t bytes, uint64_t now)
+/* @conn->arrived is how far into a reply @in begins. */
+static void count_replies(struct pump *p, struct pump_conn *conn, uint64_t bytes, uint64_t now)
 {
-	uint64_t at = l->arrived ? p->reply - l->arrived : 0;
+	uint64_t at = conn->arrived ? p->reply - conn->arrived : 0;
 
 	for (; at < bytes; at += p->reply)
 		if (in[at] != p->reply_type)
 			pump_die("a reply that is none");
-	for (l->arrived += bytes; l->arrived >= p->reply; l->arrived -= p->reply) {
-		weft_hist_add(&p->latency, now - l->since_ns[l->done++ % l->depth]);
+	for (conn->arrived += bytes; conn->arrived >= p->reply; conn->arrived -= p->reply) {
+		weft_hist_add(&p->latency, now - conn->since_ns[conn->done++ % conn->depth]);
 		p->done++;
 	}
 }
 
-static bool receive_some(struct pump *p, struct line *l, uint64_t *now)
+static bool receive_some(struct pump *p, struct pump_conn *conn, uint64_t *now)
 {
 	bool some = false;
 	ssize_t n;
 
 	do {
-		n = recv(l->fd, in, sizeof(in), 0);
+		n = recv(conn->fd, in, sizeof(in), 0);
 		if (n < 0 && errno == EAGAIN)
 			return some;
 		if (n <= 0)
 			pump_die("recv");
 		*now = now_ns();
-		count(p, l, (uint64_t)n, *now);
+		count_replies(p, conn, (uint64_t)n, *now);
 		some = true;
 	} while (n == sizeof(in));
 	return true;
 }
 
-static void work(struct pump *p, struct line *l)
+static void pump_conn_poll(struct pump *p, struct pump_conn *conn)
 {
 	uint64_t now;
 
-	if (receive_some(p, l, &now))
-		start_some(p, l, now);
-	send_some(l);
+	if (receive_some(p, conn, &now))
+		queue_requests(p, conn, now);
+	send_some(conn);
 }
 
-static void work_on_ready(struct pump *p)
+static void pump_poll_ready(struct pump *p)
 {
 	struct epoll_event events[EVENTS];
 	int n = epoll_wait(p->epoll_fd, events, EVENTS, 0);
 
 	for (int i = 0; i < n; i++)
-		work(p, events[i].data.ptr);
+		pump_conn_poll(p, events[i].data.ptr);
 }
 
 static void run_until(struct pump *p, uint64_t end)
 {
 	while (now_ns() < end) {
 		if (p->count == 1)
-			work(p, p->lines);
+			pump_conn_poll(p, p->conns);
 		else
-			work_on_ready(p);
+			pump_poll_ready(p);
 	}
 }
 
@@ -135,7 +135,7 @@ static double cpu_seconds(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static void report(const struct pump *p, uint64_t ops, double took, double cpu)
+static void print_json_report(const struct pump *p, uint64_t ops, double took, double cpu)
 {
 	printf("{\"iops\": %.0f, \"mean_us\": %.3f, \"p50_us\": %.3f, \"p99_us\": %.3f, "
 	       "\"p9999_us\": %.3f, \"cpu_us\": %.3f}\n",
@@ -145,22 +145,22 @@ static void report(const struct pump *p, uint64_t ops, double took, double cpu)
 	       (double)weft_hist_percentile(&p->latency, 99.99) / 1e3, cpu * 1e6 / (double)ops);
 }
 
-static void watch(struct pump *p, struct line *l)
+static void epoll_add(struct pump *p, struct pump_conn *conn)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = l };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = conn };
 
-	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, l->fd, &ev) < 0)
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, conn->fd, &ev) < 0)
 		pump_die("epoll_ctl");
 }
 
-static void start_all(struct pump *p)
+static void start_conns(struct pump *p)
 {
 	uint64_t now = now_ns();
 
 	for (uint32_t i = 0; i < p->count; i++) {
-		watch(p, &p->lines[i]);
-		start_some(p, &p->lines[i], now);
-		send_some(&p->lines[i]);
+		epoll_add(p, &p->conns[i]);
+		queue_requests(p, &p->conns[i], now);
+		send_some(&p->conns[i]);
 	}
 }
 
@@ -168,16 +168,16 @@ void pump_init(struct pump *p, uint32_t count, uint32_t depth, uint32_t part)
 {
 	p->count = count;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	p->lines = calloc(count, sizeof(*p->lines));
-	if (p->epoll_fd < 0 || !p->lines)
+	p->conns = calloc(count, sizeof(*p->conns));
+	if (p->epoll_fd < 0 || !p->conns)
 		pump_die("epoll");
 	for (uint32_t i = 0; i < count; i++) {
-		struct line *l = &p->lines[i];
+		struct pump_conn *conn = &p->conns[i];
 
-		l->depth = depth / count + (i < depth % count);
-		l->batch = (l->depth + part - 1) / part;
-		l->since_ns = calloc(l->depth, sizeof(*l->since_ns));
-		if (!l->since_ns)
+		conn->depth = depth / count + (i < depth % count);
+		conn->batch = (conn->depth + part - 1) / part;
+		conn->since_ns = calloc(conn->depth, sizeof(*conn->since_ns));
+		if (!conn->since_ns)
 			pump_die("calloc");
 	}
 }
@@ -187,12 +187,13 @@ void pump_run(struct pump *p, double warmup_s, double seconds)
 	uint64_t begin, done_before;
 	double cpu;
 
-	start_all(p);
+	start_conns(p);
 	run_until(p, now_ns() + (uint64_t)(warmup_s * 1e9));
 	p->latency = (struct weft_hist){};
 	done_before = p->done;
 	cpu = cpu_seconds();
 	begin = now_ns();
 	run_until(p, begin + (uint64_t)(seconds * 1e9));
-	report(p, p->done - done_before, (double)(now_ns() - begin) / 1e9, cpu_seconds() - cpu);
+	print_json_report(p, p->done - done_before, (double)(now_ns() - begin) / 1e9,
+			  cpu_seconds() - cpu);
 }

@@ -25,7 +25,7 @@ struct read {
 	unsigned char head[HEAD], rest[CHUNK - HEAD];
 };
 
-static uint64_t add_up(const struct iovec *iov)
+static uint64_t sum_bytes(const struct iovec *iov)
 {
 	const unsigned char *at = iov->iov_base;
 	uint64_t sum = 0;
@@ -35,7 +35,7 @@ static uint64_t add_up(const struct iovec *iov)
 	return sum;
 }
 
-static void start(struct job *job, struct read *read)
+static void submit_read(struct job *job, struct read *read)
 {
 	if (job->next == job->end || job->err.text[0])
 		return;
@@ -46,26 +46,27 @@ static void start(struct job *job, struct read *read)
 	job->next += CHUNK;
 }
 
-static void done(struct weft_cmd *cmd)
+static void on_read_done(struct weft_cmd *cmd)
 {
 	struct job *job = cmd->user;
 
 	if (cmd->rc < 0)
 		weft_cmd_text(cmd, &job->err);
 	else
-		job->sum += add_up(&cmd->iov[0]) + add_up(&cmd->iov[1]);
+		job->sum += sum_bytes(&cmd->iov[0]) + sum_bytes(&cmd->iov[1]);
 	job->reads++;
-	start(job, (struct read *)cmd); /* the command is its first member; none after an error */
+	/* The command is its first member. None is submitted after an error. */
+	submit_read(job, (struct read *)cmd);
 }
 
-static void prepare(struct job *job, struct read *read)
+static void init_read(struct job *job, struct read *read)
 {
 	read->iov[0] = (struct iovec){ read->head, sizeof(read->head) };
 	read->iov[1] = (struct iovec){ read->rest, sizeof(read->rest) };
 	read->cmd = (struct weft_cmd){ .op = WEFT_READ, .ns = job->ns, .length = CHUNK };
 	read->cmd.iov = read->iov;
 	read->cmd.iovcnt = 2;
-	read->cmd.done = done;
+	read->cmd.done = on_read_done;
 	read->cmd.user = job;
 }
 
@@ -74,8 +75,8 @@ static int read_all(struct job *job)
 	struct read *reads = weft_memory_alloc(READS * sizeof(*reads));
 
 	for (int i = 0; reads && i < READS; i++) {
-		prepare(job, &reads[i]);
-		start(job, &reads[i]);
+		init_read(job, &reads[i]);
+		submit_read(job, &reads[i]);
 	}
 	/* Also after an error: until then the buffers are in use. */
 	while (weft_queue_pending(job->queue))

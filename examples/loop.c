@@ -59,7 +59,7 @@ static void print_events(struct watch *w)
 	}
 }
 
-static void run(struct watch *w)
+static void event_loop(struct watch *w)
 {
 	struct pollfd fds[] = {
 		{ .fd = STDIN_FILENO, .events = POLLIN },
@@ -80,7 +80,7 @@ static void run(struct watch *w)
 		weft_queue_poll(w->queue, -1);
 }
 
-static int open_all(struct watch *w, const char *uri, struct weft_err *err)
+static int open_namespace(struct watch *w, const char *uri, struct weft_err *err)
 {
 	static char block[64 << 10]; /* none is larger */
 	struct weft_ctrl_info ctrl;
@@ -108,8 +108,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (open_all(&w, argv[1], &err) == 0)
-		run(&w);
+	if (open_namespace(&w, argv[1], &err) == 0)
+		event_loop(&w);
 	else
 		fprintf(stderr, "loop: %s\n", err.text);
 	weft_queue_close(w.queue);
