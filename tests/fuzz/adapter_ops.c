@@ -1,7 +1,7 @@
 /* adapter_ops.c - what happens on the adapter, as operations. */
 #include "adapter_ops.h"
 
-#include "input.h"
+#include "peer/input.h"
 
 static bool step(struct ibv_qp *qp)
 {

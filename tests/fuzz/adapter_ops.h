@@ -1,10 +1,10 @@
-/* adapter_ops.h - what happens on the adapter, as operations of a program (input.h).
+/* adapter_ops.h - what happens on the adapter, as operations of a program (peer/input.h).
  *
  * It works when the program says so: a request is carried out late, in part, badly or never. */
 #ifndef WEFT_FUZZ_ADAPTER_OPS_H
 #define WEFT_FUZZ_ADAPTER_OPS_H
 
-#include "adapter.h"
+#include "fabric/faulty_adapter.h"
 
 void op_step(void);
 void op_part(void);

@@ -6,13 +6,13 @@
  * and nothing may be left: no queue pair, no controller, no buffer (world_end). */
 #include <string.h>
 
-#include "forms.h"
-#include "host.h"
-#include "input.h"
-#include "outgoing.h"
+#include "peer/commands.h"
+#include "peer/input.h"
+#include "peer/pdu_out.h"
+#include "peer/tcp_host.h"
 #include "program.h"
 #include "target_ops.h"
-#include "world.h"
+#include "world/world.h"
 
 enum {
 	HOSTS = 8,

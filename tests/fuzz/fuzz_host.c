@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "host/queue/op_desc.h"
-#include "input.h"
 #include "must.h"
+#include "peer/input.h"
 #include "stand_in.h"
 
 enum { NAMESPACES = 3, ANSWERS_MAX = 400 };

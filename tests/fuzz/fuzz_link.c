@@ -6,11 +6,11 @@
  * done; then the link is closed, and must end. */
 #include <arpa/inet.h>
 
-#include "input.h"
 #include "link_user.h"
 #include "must.h"
-#include "outgoing.h"
 #include "peer.h"
+#include "peer/input.h"
+#include "peer/pdu_out.h"
 #include "program.h"
 #include "transport/tcp/link.h"
 #include "wire.h"

@@ -3,7 +3,7 @@
  *
  *   input: what is agreed (3 bytes), then a program (program.h)
  *
- *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ disk.c
+ *   lanes: a range of the disk each, one command at a time ─▶ weft_submit ─▶ queue ─▶ peer/mini_target.c
  *
  * Every command ends once. One that ends well has done what it says: the disk holds what was
  * written, and what was read is what the disk holds. Copy and Compare and Write were done once
@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "disk.h"
 #include "host/queue/op_desc.h"
-#include "input.h"
 #include "must.h"
+#include "peer/input.h"
+#include "peer/mini_target.h"
 #include "program.h"
 #include "stand_in.h"
 #include "wire.h"

@@ -10,14 +10,14 @@
 #include <string.h>
 
 #include "adapter_ops.h"
-#include "forms.h"
-#include "input.h"
 #include "must.h"
+#include "peer/commands.h"
+#include "peer/input.h"
+#include "peer/rdma_host.h"
 #include "program.h"
-#include "rdma_host.h"
 #include "target_ops.h"
 #include "transport/transport.h"
-#include "world.h"
+#include "world/world.h"
 
 #define PORT   4420
 #define LISTEN "nvme+rdma://127.0.0.1:4420"

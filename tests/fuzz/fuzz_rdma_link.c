@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "adapter_ops.h"
-#include "input.h"
 #include "link_user.h"
 #include "must.h"
+#include "peer/input.h"
 #include "program.h"
 #include "rdma_peer.h"
 #include "transport/rdma/link.h"

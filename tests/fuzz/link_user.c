@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "input.h"
 #include "must.h"
+#include "peer/input.h"
 #include "program.h"
 
 enum {

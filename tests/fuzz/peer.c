@@ -5,10 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "digest.h"
 #include "link_user.h"
 #include "must.h"
-#include "outgoing.h"
+#include "peer/digest.h"
+#include "peer/pdu_out.h"
 
 struct peer peer = { .fd = -1 };
 

@@ -1,6 +1,6 @@
 /* peer.h - a controller's end of a link: PDUs right by default, wrong where a program says so.
  *
- *   program ─▶ its PDU (outgoing.h) ─▶ socket
+ *   program ─▶ its PDU (peer/pdu_out.h) ─▶ socket
  *   socket ─▶ peer_hear(): everything that the host sends is checked
  *
  * A peer that broke a rule is tainted: the host may end the connection, and what it sends is still
@@ -44,7 +44,7 @@ bool peer_goes_in_capsule(const struct order *o); /* its data does */
 
 /* The next one's data starts @pad words behind the header. */
 void peer_pad(unsigned pad);
-void peer_forget(void); /* that, and what outgoing.h knows of it */
+void peer_forget(void); /* that, and what peer/pdu_out.h knows of it */
 
 void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
 void peer_resp(const struct nvme_cqe *cqe);

@@ -1,7 +1,7 @@
 /* program.c - an input as a program. */
 #include "program.h"
 
-#include "input.h"
+#include "peer/input.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -10,7 +10,7 @@
 #ifndef WEFT_FUZZ_RDMA_PEER_H
 #define WEFT_FUZZ_RDMA_PEER_H
 
-#include "adapter.h"
+#include "fabric/faulty_adapter.h"
 #include "order.h"
 
 enum { RPEER_PORT = 4420, RPEER_BLOCKS = 16 };

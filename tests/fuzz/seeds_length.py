@@ -1,4 +1,4 @@
-"""seeds_length.py - lengths as the fuzzers' programs say them: one byte, as in forms.c."""
+"""seeds_length.py - lengths as the fuzzers' programs say them: one byte, as in peer/commands.c."""
 KIB = 1024
 EDGES = [0, 8, 16, 64, 512, KIB, *(n * KIB for n in (
     4, 8, 12, 16, 20, 32, 48, 64, 96, 128, 144, 192, 256, 272, 320, 384, 400, 512, 640, 768, 784, 960,

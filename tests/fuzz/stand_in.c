@@ -8,8 +8,8 @@
 #include <sys/eventfd.h>
 
 #include "host/discovery/follower.h"
-#include "input.h"
 #include "must.h"
+#include "peer/input.h"
 #include "transport/tcp/link.h"
 
 void __wrap_host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms);

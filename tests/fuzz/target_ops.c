@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include "input.h"
 #include "must.h"
+#include "peer/input.h"
 #include "program.h"
-#include "slow.h"
-#include "world.h"
+#include "storage/slow.h"
+#include "world/world.h"
 
 enum { ROUNDS_MAX = 1000 };
 

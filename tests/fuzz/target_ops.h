@@ -1,4 +1,4 @@
-/* target_ops.h - what happens on the target's side, as operations of a program (input.h). */
+/* target_ops.h - what happens on the target's side, as operations of a program (peer/input.h). */
 #ifndef WEFT_FUZZ_TARGET_OPS_H
 #define WEFT_FUZZ_TARGET_OPS_H
 

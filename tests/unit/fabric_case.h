@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "fabric_end.h"
+#include "fabric/manual_end.h"
 
 #include "running.h"
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -3,8 +3,8 @@
 #ifndef WEFT_TESTS_HELD_CASE_H
 #define WEFT_TESTS_HELD_CASE_H
 
-#include "held.h"
 #include "host_case.h"
+#include "storage/held.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

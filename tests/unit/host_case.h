@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <weft/host.h>
 
-#include "target_thread.h"
+#include "world/target_thread.h"
 
 #include "running.h"
 

@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_RDMA_BOTH_H
 #define WEFT_TESTS_RDMA_BOTH_H
 
-#include "rdma_case.h"
+#include "peer/raw_rdma_host.h"
 
 #define IP "127.0.0.1"
 

@@ -1,5 +1,5 @@
-/* test_daemon_disk.c - a disk that stands still under a call over the control socket: other calls are
- * answered meanwhile, so the control thread serves hosts as well. */
+/* test_daemon_disk.c - a disk that stands still under a call over the control socket: other calls
+ * are answered meanwhile, so the control thread serves hosts as well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "daemon/control/client.h"
 #include "daemon/daemon.h"
 #include "running.h"
-#include "stuck.h"
+#include "storage/stuck.h"
 
 static char dir[] = "/tmp/weft-calls-XXXXXX";
 static char control[64];

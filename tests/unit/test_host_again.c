@@ -1,19 +1,19 @@
 /* test_host_again.c - commands that may not be done twice.
  *
- * While their group goes and comes back they are refused. A refusal is not a deed, so the host sends
- * them again, and they are done once. (The host learns of a group's state from an event. Until then
- * what it sends is refused.) When their connection is cut after the target has done them, and before
- * the answer arrives, the host must not send them again: it reports that it does not know. Nor does it
- * know, whatever comes of the next try, of a write that may be sent again. */
+ * While their group goes and comes back they are refused. A refusal is not a deed, so the host
+ * sends them again, and they are done once. (The host learns of a group's state from an event.
+ * Until then what it sends is refused.) When their connection is cut after the target has done
+ * them, and before the answer arrives, the host must not send them again: it reports that it does
+ * not know. Nor does it know, whatever comes of the next try, of a write that may be sent again. */
 #include "host_case.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "peer/relay.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
-#include "relay.h"
 #include "running.h"
 
 enum { TURNS = 60, BLOCK = 512 };

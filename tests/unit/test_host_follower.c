@@ -1,7 +1,8 @@
-/* test_host_follower.c - paths that a discovery service tells of: a relay (relay.h) leads to that of
- * Weft's own target, which lists itself. So paths are the target's; the relay is only the guide. */
+/* test_host_follower.c - paths that a discovery service tells of: a relay (peer/relay.h) leads to
+ * that of Weft's own target, which lists itself. So paths are the target's; the relay is only the
+ * guide. */
 #include "host_case.h"
-#include "relay.h"
+#include "peer/relay.h"
 #include "running.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
-/* test_host_paths.c - a subsystem seen through several paths: relays (relay.h) to Weft's own
+/* test_host_paths.c - a subsystem seen through several paths: relays (peer/relay.h) to Weft's own
  * target, which are cut, closed, silenced, added and removed while I/O flows. */
 #include "crew.h"
-#include "relay.h"
+#include "peer/relay.h"
 #include "running.h"
 
 enum { PATHS = 2, CUTS = 20 };

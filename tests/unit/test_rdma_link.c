@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "memory/region.h"
-#include "fabric_end.h"
+#include "fabric/manual_end.h"
 #include "proto/rdma.h"
 #include "transport/rdma/link.h"
 #include "running.h"

@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "memory/region.h"
-#include "fabric_end.h"
+#include "fabric/manual_end.h"
 #include "proto/rdma.h"
 #include "storm.h"
 #include "transport/rdma/link.h"

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <weft/memory.h>
 
-#include "fabric.h"
+#include "fabric/fabric.h"
 #include "running.h"
 
 enum { MOST = 4 << 20, TRIES_MAX = 20000 };

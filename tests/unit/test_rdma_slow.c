@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../fuzz/slow.h"
+#include "storage/slow.h"
 #include "rdma_both.h"
 #include "target/target.h"
 #include "transport/rdma/rdma.h"
@@ -145,8 +145,8 @@ static void end_in_turn(unsigned count)
 	}
 }
 
-/* Lists of ranges last, and a host can have very many: they hold a quarter of the receives, and none
- * of the buffers that small data of others moves to. */
+/* Lists of ranges last, and a host can have very many: they hold a quarter of the receives, and
+ * none of the buffers that small data of others moves to. */
 static void lists_hold_a_quarter(void **state)
 {
 	const unsigned most = RECEIVES / 4;
@@ -175,7 +175,8 @@ static void lists_hold_a_quarter(void **state)
 
 /* --- a queue that is full --------------------------------------------------------------------- */
 
-/* Its host agreed to so many, and knows which are under way: one more is a host that has lost count. */
+/* Its host agreed to so many, and knows which are under way: one more is a host that has lost
+ * count. */
 static void one_more_than_the_queue_holds(void **state)
 {
 	open_both();

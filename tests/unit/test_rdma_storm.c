@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "rdma_case.h"
+#include "peer/raw_rdma_host.h"
 #include "storm.h"
 #include "running.h"
 

@@ -8,7 +8,7 @@
 
 #include "target/takeover/takeover.h"
 #include "target/internal.h"
-#include "turned.h"
+#include "world/stepped.h"
 #include "running.h"
 
 #define MIB ((size_t)1 << 20)

@@ -9,7 +9,7 @@
 #include "proto/tcp.h"
 #include "target/internal.h"
 #include "transport/tcp/tcp.h"
-#include "turned.h"
+#include "world/stepped.h"
 
 enum {
 	BLOCK = 4096,

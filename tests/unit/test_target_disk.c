@@ -1,7 +1,7 @@
 /* test_target_disk.c - a file system that takes its time over one namespace: hosts are served
  * meanwhile, by the control thread, too. */
 #include "held_case.h"
-#include "stuck.h"
+#include "storage/stuck.h"
 
 enum { SMALL = 1 << 20, LARGE = 2 << 20 };
 

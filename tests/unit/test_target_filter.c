@@ -1,7 +1,7 @@
-/* test_target_filter.c - a namespace with filters: every command meets them, and what waits in a delay
- * is waited for. The clock is the test's. */
+/* test_target_filter.c - a namespace with filters: every command meets them, and what waits in a
+ * delay is waited for. The clock is the test's. */
 #include "running.h"
-#include "turned.h"
+#include "world/stepped.h"
 
 enum {
 	NSID = 2,

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "turned.h"
+#include "world/stepped.h"
 
 #define SLOW "nqn.2026-11.io.weft:host-that-is-slow"
 

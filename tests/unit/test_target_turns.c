@@ -11,7 +11,7 @@
 #include "proto/tcp.h"
 #include "target/takeover/takeover.h"
 #include "target/internal.h"
-#include "turned.h"
+#include "world/stepped.h"
 #include "running.h"
 
 enum {

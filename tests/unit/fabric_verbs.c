@@ -1,7 +1,0 @@
-/* fabric_verbs.c - the table itself. */
-#include "fabric.h"
-#include "fabric_ops.h"
-
-#define ENTRY(entry) .entry = fabric_##entry,
-
-const struct rdma_verbs fabric_verbs = { FABRIC_ENTRIES(ENTRY) };
