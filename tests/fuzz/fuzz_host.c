@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fake_ctrl.h"
 #include "host/queue/op_desc.h"
 #include "must.h"
 #include "peer/input.h"
-#include "stand_in.h"
 
 enum { NAMESPACES = 3, ANSWERS_MAX = 400 };
 

@@ -8,12 +8,12 @@
 
 #include "link_user.h"
 #include "must.h"
-#include "peer.h"
 #include "peer/input.h"
 #include "peer/pdu_out.h"
 #include "program.h"
+#include "socket_wrap.h"
+#include "tcp_ctrl.h"
 #include "transport/tcp/link.h"
-#include "wire.h"
 
 enum { SETTLE = 4, SLOTS_MAX = 8 };
 

@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "fake_ctrl.h"
 #include "host/queue/op_desc.h"
 #include "must.h"
 #include "peer/input.h"
 #include "peer/mini_target.h"
 #include "program.h"
-#include "stand_in.h"
-#include "wire.h"
+#include "socket_wrap.h"
 
 enum {
 	LANES = 4,

@@ -14,7 +14,7 @@
 #include "must.h"
 #include "peer/input.h"
 #include "program.h"
-#include "rdma_peer.h"
+#include "rdma_ctrl.h"
 #include "transport/rdma/link.h"
 
 enum { SETTLE = 4, SLOTS_MAX = 12 };

@@ -9,7 +9,7 @@
 #include <weft/host.h>
 
 #include "ledger.h"
-#include "world.h"
+#include "scheduler.h"
 
 enum { APP_DEPTH = 8 };
 

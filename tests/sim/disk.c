@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world.h"
+#include "scheduler.h"
 
 static struct disk {
 	struct media media;

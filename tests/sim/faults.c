@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "trouble.h"
+#include "fault_kinds.h"
 
 enum { AT_ONCE = 3 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "world.h"
+#include "scheduler.h"
 
 enum { PIECE_MAX = 64 << 10 };
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "world.h"
+#include "scheduler.h"
 
 enum { HOSTS = 2, OWN = DISK_BLOCKS * 3 / 8 }; /* of each disk, for each host; the rest is shared */
 

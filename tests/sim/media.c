@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "world.h"
+#include "scheduler.h"
 
 static void write_to(struct media *m, const struct weft_io *io)
 {

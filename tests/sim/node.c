@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "disk.h"
+#include "foreign_target.h"
+#include "network.h"
 #include "ports.h"
 #include "state.h"
-#include "stranger.h"
 #include "target/target.h"
-#include "wire.h"
 
 enum { REACTORS = 2, PORT_FIRST = 4420 };
 

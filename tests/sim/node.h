@@ -1,12 +1,12 @@
 /* node.h - a target: ports that hosts know, and a process there, or none.
  *
  * A process has two reactors, and a subsystem with a namespace for each disk, which is a group of
- * its own; or it is a stranger's (stranger.h), with as much. One that is killed is gone for everybody
- * else at once; here its memory is given back in order, later. */
+ * its own; or it is a stranger's (foreign_target.h), with as much. One that is killed is gone for
+ * everybody else at once; here its memory is given back in order, later. */
 #ifndef SIM_NODE_H
 #define SIM_NODE_H
 
-#include "world.h"
+#include "scheduler.h"
 
 struct stranger_kind;
 struct weft_subsys;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "world.h"
+#include "scheduler.h"
 
 enum { PORTS_MAX = 8, CUTS_MAX = 16 };
 

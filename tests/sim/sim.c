@@ -13,10 +13,10 @@
 #include "app.h"
 #include "base/log.h"
 #include "faults.h"
+#include "foreign_target.h"
+#include "network.h"
 #include "ports.h"
 #include "state.h"
-#include "stranger.h"
-#include "wire.h"
 
 enum { APPS = 2, FAULTS = 25, SEEDS = 8 };
 

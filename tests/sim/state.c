@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "reactor/workers.h"
+#include "scheduler.h"
 #include "store/cycle.h"
-#include "world.h"
 
 enum { MEMBERS_MAX = 32 };
 

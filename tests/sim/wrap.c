@@ -3,7 +3,7 @@
  *   pthread_create()      runs its function up to weft_reactor_run(), which hands the loop to the world
  *   pthread_cond_wait(),  let the world go on; so do usleep(), nanosleep() and a turn that may wait
  *   pthread_join()
- *   connect(), accept4()  both ends of a wire (wire.c)
+ *   connect(), accept4()  both ends of a wire (network.c)
  *   getrandom()           the seed's */
 #include <errno.h>
 #include <pthread.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "host/path/path.h"
+#include "network.h"
 #include "reactor/internal.h"
-#include "wire.h"
-#include "world.h"
+#include "scheduler.h"
 
 #define REAL(type, name, ...) type __real_##name(__VA_ARGS__)
 #define WRAP(type, name, ...)            \

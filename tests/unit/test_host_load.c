@@ -1,6 +1,6 @@
-/* test_host_load.c - many commands at once against Weft's own target (crew.h), also while
+/* test_host_load.c - many commands at once against Weft's own target (io_job.h), also while
  * connections are reset and namespaces come and go. */
-#include "crew.h"
+#include "io_job.h"
 
 enum { CREWS_MAX = 4, RESETS = 20 };
 

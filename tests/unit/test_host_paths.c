@@ -1,6 +1,6 @@
 /* test_host_paths.c - a subsystem seen through several paths: relays (peer/relay.h) to Weft's own
  * target, which are cut, closed, silenced, added and removed while I/O flows. */
-#include "crew.h"
+#include "io_job.h"
 #include "peer/relay.h"
 #include "running.h"
 

@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rdma_both.h"
+#include "rdma_session.h"
 #include "transport/rdma/rdma.h"
 #include "running.h"
 

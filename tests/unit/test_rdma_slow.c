@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "storage/slow.h"
-#include "rdma_both.h"
+#include "rdma_session.h"
 #include "target/target.h"
 #include "transport/rdma/rdma.h"
 

@@ -12,7 +12,7 @@
 
 #include "daemon/control/methods.h"
 #include "daemon/internal.h"
-#include "rdma_both.h"
+#include "rdma_session.h"
 #include "target/takeover/takeover.h"
 
 static char *answer;

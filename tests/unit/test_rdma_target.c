@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "rdma_both.h"
+#include "rdma_session.h"
 #include "running.h"
 
 enum {

@@ -2,7 +2,7 @@
  * engines. */
 #include "reactor_case.h"
 
-#include "ran.h"
+#include "run_log.h"
 #include "running.h"
 
 enum { TURN_BYTES = 1 << 20, KIB = 1 << 10, VISITS_MAX = 64, TURNS_MAX = 10000 };

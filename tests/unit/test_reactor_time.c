@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "ran.h"
+#include "run_log.h"
 #include "running.h"
 
 #define MS UINT64_C(1000000)
