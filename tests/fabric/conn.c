@@ -17,18 +17,18 @@ static bool valid(const struct fabric_id *id, const struct rdma_conn_param *para
 		param->initiator_depth <= attr->max_qp_init_rd_atom);
 }
 
-static uint8_t least(uint8_t a, int b)
+static uint8_t min_of(uint8_t a, int b)
 {
 	return a < b ? a : (uint8_t)b;
 }
 
 /* "As many as there can be" in numbers. */
-static void settle(const struct fabric_id *id, struct rdma_conn_param *param)
+static void settle_params(const struct fabric_id *id, struct rdma_conn_param *param)
 {
 	const struct ibv_device_attr *attr = &id->dev->conf.attr;
 
-	param->responder_resources = least(param->responder_resources, attr->max_qp_rd_atom);
-	param->initiator_depth = least(param->initiator_depth, attr->max_qp_init_rd_atom);
+	param->responder_resources = min_of(param->responder_resources, attr->max_qp_rd_atom);
+	param->initiator_depth = min_of(param->initiator_depth, attr->max_qp_init_rd_atom);
 }
 
 /* One end's parameters as the other sees them. */
@@ -89,7 +89,7 @@ static void request(struct fabric_id *listener, struct fabric_id *id)
 	fabric_event_push(event);
 }
 
-static void reach_out(struct fabric_id *id)
+static void deliver_request(struct fabric_id *id)
 {
 	const struct sockaddr *dst = &id->pub.route.addr.dst_addr;
 	int status;
@@ -126,8 +126,8 @@ int fabric_connect(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 	}
 	id->state = ID_CONNECTING;
 	id->param = *param;
-	settle(id, &id->param);
-	reach_out(id);
+	settle_params(id, &id->param);
+	deliver_request(id);
 	id->param.private_data = NULL;
 	return 0;
 }
@@ -171,7 +171,7 @@ static void established(struct fabric_id *id)
 		fabric_qp_connected(fabric_qp_in(id->pub.qp));
 }
 
-static void answer(struct fabric_id *id, const struct rdma_conn_param *param)
+static void answer_request(struct fabric_id *id, const struct rdma_conn_param *param)
 {
 	struct fabric_cm_event *event = fabric_event_new(id->peer, RDMA_CM_EVENT_ESTABLISHED, 0);
 
@@ -214,9 +214,9 @@ int fabric_accept(struct rdma_cm_id *pub, struct rdma_conn_param *param)
 								0;
 	if (errno)
 		return -1;
-	settle(id, &own);
+	settle_params(id, &own);
 	if (id->peer) {
-		answer(id, &own);
+		answer_request(id, &own);
 		return 0;
 	}
 	/* Nobody is there to hear it. */

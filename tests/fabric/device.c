@@ -94,7 +94,7 @@ struct fabric_dev *fabric_dev_of(struct ibv_context *ctx)
 }
 
 /* The latest of that name. */
-static struct fabric_dev *find(const char *name)
+static struct fabric_dev *find_device(const char *name)
 {
 	for (struct fabric_dev *dev = devs + ndevs; dev-- > devs;)
 		if (strcmp(dev->dev.name, name) == 0)
@@ -104,19 +104,19 @@ static struct fabric_dev *find(const char *name)
 
 struct fabric_device *fabric_device(const char *name)
 {
-	return &find(name)->conf;
+	return &find_device(name)->conf;
 }
 
 struct ibv_context *fabric_context(const char *name)
 {
-	return &find(name)->ctx;
+	return &find_device(name)->ctx;
 }
 
 /* --- its end, and other news ------------------------------------------------------------------ */
 
 void fabric_remove(const char *device)
 {
-	struct fabric_dev *dev = find(device);
+	struct fabric_dev *dev = find_device(device);
 	struct fabric_id *id;
 	FABRIC_LOCKED;
 
@@ -130,7 +130,7 @@ void fabric_remove(const char *device)
 /* As librdmacm has it: a context of its own, and what belonged to the old one stays with that. */
 void fabric_restore(const char *device)
 {
-	const struct fabric_dev *old = find(device);
+	const struct fabric_dev *old = find_device(device);
 	FABRIC_LOCKED;
 
 	if (ndevs == FABRIC_DEVICES)

@@ -28,7 +28,7 @@ static int create_error(const struct fabric_id *id, const struct ibv_pd *pd,
 	return id->dev->removed ? EIO : cap_error(id->dev, init);
 }
 
-static void use(struct fabric_qp *qp, int by)
+static void qp_count_users(struct fabric_qp *qp, int by)
 {
 	container_of(qp->pub.send_cq, struct fabric_cq, pub)->users += (unsigned)by;
 	container_of(qp->pub.recv_cq, struct fabric_cq, pub)->users += (unsigned)by;
@@ -80,7 +80,7 @@ int fabric_create_qp(struct rdma_cm_id *pub, struct ibv_pd *pd, struct ibv_qp_in
 	if (errno)
 		return -1;
 	qp = qp_new(id, pd, init);
-	use(qp, 1);
+	qp_count_users(qp, 1);
 	pub->qp = &qp->pub;
 	pub->pd = pd;
 	pub->send_cq = init->send_cq;
@@ -92,7 +92,7 @@ int fabric_create_qp(struct rdma_cm_id *pub, struct ibv_pd *pd, struct ibv_qp_in
 /* --- completions ------------------------------------------------------------------------------ */
 
 /* What adapters leave in a completion with an error is not to be relied on. */
-static void spoil(struct ibv_wc *wc, bool receive)
+static void poison_wc(struct ibv_wc *wc, bool receive)
 {
 	wc->opcode = receive ? IBV_WC_RDMA_READ : IBV_WC_RECV;
 	wc->byte_len = 0xdeadbeef;
@@ -132,7 +132,7 @@ void fabric_qp_send_done(struct fabric_qp *qp, struct fabric_send *send, enum ib
 				  .slot = send->slot };
 
 	if (status != IBV_WC_SUCCESS)
-		spoil(&cqe.wc, false);
+		poison_wc(&cqe.wc, false);
 	if (status != IBV_WC_SUCCESS || qp->sig_all || send->wr.send_flags & IBV_SEND_SIGNALED)
 		fabric_cq_push(qp->pub.send_cq, &cqe, false);
 	send_free(send);
@@ -147,7 +147,7 @@ void fabric_qp_recv_done(struct fabric_qp *qp, struct fabric_recv *recv, struct 
 	cqe.wc.qp_num = qp->pub.qp_num;
 	cqe.wc.src_qp = qp->peer_num;
 	if (wc.status != IBV_WC_SUCCESS)
-		spoil(&cqe.wc, true);
+		poison_wc(&cqe.wc, true);
 	fabric_cq_push(qp->pub.recv_cq, &cqe, solicited);
 	free(recv);
 }
@@ -161,7 +161,7 @@ static void flush_receives(struct fabric_qp *qp, struct fabric_rq *rq)
 				    false);
 }
 
-static void flush(struct fabric_qp *qp)
+static void flush_sends(struct fabric_qp *qp)
 {
 	while (!weft_list_empty(&qp->sends))
 		fabric_qp_send_done(qp, container_of(qp->sends.next, struct fabric_send, link),
@@ -182,7 +182,7 @@ void fabric_qp_error(struct fabric_qp *qp)
 	if (qp->pub.state == IBV_QPS_ERR)
 		return;
 	qp->pub.state = IBV_QPS_ERR;
-	flush(qp);
+	flush_sends(qp);
 	if (!qp->taken.count)
 		last_reached(qp);
 }
@@ -226,7 +226,7 @@ void fabric_destroy_qp(struct rdma_cm_id *id)
 	}
 	if (qp->peer)
 		qp->peer->peer = NULL;
-	use(qp, -1);
+	qp_count_users(qp, -1);
 	weft_list_remove(&qp->link);
 	free(qp);
 	id->qp = NULL;
@@ -246,7 +246,7 @@ int fabric_post_recv(struct ibv_qp *pub, struct ibv_recv_wr *wr, struct ibv_recv
 	fabric_count.recv_posts++;
 	rc = fabric_rq_post(&qp->rq, wr, bad);
 	if (pub->state == IBV_QPS_ERR)
-		flush(qp);
+		flush_sends(qp);
 	fabric_progress();
 	return rc;
 }

@@ -29,7 +29,7 @@ void fabric_id_bind_dev(struct fabric_id *id)
 					     .hop_limit = 64 };
 }
 
-static bool covers(const struct fabric_id *id, const struct sockaddr *addr)
+static bool addr_covers(const struct fabric_id *id, const struct sockaddr *addr)
 {
 	const struct sockaddr *mine = &id->pub.route.addr.src_addr;
 
@@ -38,7 +38,7 @@ static bool covers(const struct fabric_id *id, const struct sockaddr *addr)
 	return mine->sa_family == addr->sa_family || (mine->sa_family == AF_INET6 && !id->afonly);
 }
 
-static bool taken(const struct fabric_id *id, const struct sockaddr *addr)
+static bool addr_in_use(const struct fabric_id *id, const struct sockaddr *addr)
 {
 	const struct fabric_id *other;
 
@@ -48,7 +48,7 @@ static bool taken(const struct fabric_id *id, const struct sockaddr *addr)
 		if (other == id || other->passive || !theirs->sa_family ||
 		    fabric_addr_port(theirs) != fabric_addr_port(addr))
 			continue;
-		if (covers(other, addr) || covers(id, theirs))
+		if (addr_covers(other, addr) || addr_covers(id, theirs))
 			return true;
 	}
 	return false;
@@ -63,7 +63,7 @@ static int bind_to(struct fabric_id *id, const struct sockaddr *addr)
 		last_port = last_port < UINT16_MAX ? last_port + 1 : EPHEMERAL;
 		fabric_addr_set_port(mine, last_port);
 	}
-	if (!taken(id, mine))
+	if (!addr_in_use(id, mine))
 		return 0;
 	memset(&id->pub.route.addr.src_storage, 0, sizeof(id->pub.route.addr.src_storage));
 	return EADDRINUSE;
@@ -113,7 +113,8 @@ struct fabric_id *fabric_listener(const struct sockaddr *addr)
 	weft_list_for_each(id, &fabric_ids, link)
 		if (id->state == ID_LISTENING &&
 		    fabric_addr_port(&id->pub.route.addr.src_addr) == fabric_addr_port(addr) &&
-		    covers(id, addr) && (!found || !fabric_addr_any(&id->pub.route.addr.src_addr)))
+		    addr_covers(id, addr) &&
+		    (!found || !fabric_addr_any(&id->pub.route.addr.src_addr)))
 			found = id;
 	return found;
 }

@@ -1,13 +1,13 @@
 /* schedule.c - which request is carried out next: by itself, or as the test says. */
 #include "fabric/transfer.h"
 
-static struct fabric_send *first(const struct fabric_qp *qp)
+static struct fabric_send *first_send(const struct fabric_qp *qp)
 {
 	return weft_list_empty(&qp->sends) ? NULL :
 					     container_of(qp->sends.next, struct fabric_send, link);
 }
 
-static void finish(struct fabric_qp *qp, struct fabric_send *send, enum ibv_wc_status status)
+static void complete_send(struct fabric_qp *qp, struct fabric_send *send, enum ibv_wc_status status)
 {
 	struct fabric_qp *peer = qp->peer;
 
@@ -19,7 +19,7 @@ static void finish(struct fabric_qp *qp, struct fabric_send *send, enum ibv_wc_s
 		fabric_qp_error(peer);
 }
 
-static void count(const struct fabric_send *send)
+static void count_send(const struct fabric_send *send)
 {
 	fabric_count.bytes += send->len;
 	switch (send->wr.opcode) {
@@ -52,20 +52,20 @@ static bool rnr(struct fabric_qp *qp, struct fabric_send *send, bool asked)
 	if (qp->rnr_retries == FABRIC_RNR_FOREVER ||
 	    (qp->rnr_retries && qp->rnr_met <= qp->rnr_retries))
 		return false;
-	finish(qp, send, IBV_WC_RNR_RETRY_EXC_ERR);
+	complete_send(qp, send, IBV_WC_RNR_RETRY_EXC_ERR);
 	return true;
 }
 
 static bool waits(const struct fabric_qp *qp)
 {
-	if (!first(qp) || qp->pub.state != IBV_QPS_RTS || qp->cut || qp->dev->removed)
+	if (!first_send(qp) || qp->pub.state != IBV_QPS_RTS || qp->cut || qp->dev->removed)
 		return true;
 	return qp->peer && qp->peer->pub.state == IBV_QPS_INIT;
 }
 
-static bool step(struct fabric_qp *qp, bool asked)
+static bool carry_out_send(struct fabric_qp *qp, bool asked)
 {
-	struct fabric_send *send = first(qp);
+	struct fabric_send *send = first_send(qp);
 	enum ibv_wc_status status = qp->fail_send;
 
 	if (waits(qp))
@@ -80,15 +80,15 @@ static bool step(struct fabric_qp *qp, bool asked)
 		status = fabric_wire_move(qp, send, send->len);
 	}
 	if (status == IBV_WC_SUCCESS)
-		count(send);
+		count_send(send);
 	qp->fail_send = IBV_WC_SUCCESS;
-	finish(qp, send, status);
+	complete_send(qp, send, status);
 	return true;
 }
 
-static bool held(const struct fabric_qp *qp)
+static bool is_held(const struct fabric_qp *qp)
 {
-	return first(qp) && qp->hold & 1u << first(qp)->wr.opcode;
+	return first_send(qp) && qp->hold & 1u << first_send(qp)->wr.opcode;
 }
 
 void fabric_progress(void)
@@ -101,7 +101,7 @@ void fabric_progress(void)
 	do {
 		moved = false;
 		weft_list_for_each(qp, &fabric_qps, link)
-			moved |= !held(qp) && step(qp, false);
+			moved |= !is_held(qp) && carry_out_send(qp, false);
 	} while (moved);
 }
 
@@ -115,12 +115,12 @@ void fabric_manual(bool manual)
 	fabric_progress();
 }
 
-static struct fabric_qp *oldest(void)
+static struct fabric_qp *oldest_qp(void)
 {
 	struct fabric_qp *qp, *found = NULL;
 
 	weft_list_for_each(qp, &fabric_qps, link)
-		if (!waits(qp) && (!found || first(qp)->serial < first(found)->serial))
+		if (!waits(qp) && (!found || first_send(qp)->serial < first_send(found)->serial))
 			found = qp;
 	return found;
 }
@@ -131,8 +131,8 @@ bool fabric_step(struct ibv_qp *pub)
 	bool moved;
 	FABRIC_LOCKED;
 
-	qp = pub ? fabric_qp_in(pub) : oldest();
-	moved = qp && step(qp, true);
+	qp = pub ? fabric_qp_in(pub) : oldest_qp();
+	moved = qp && carry_out_send(qp, true);
 	fabric_progress();
 	return moved;
 }
@@ -142,9 +142,9 @@ bool fabric_part(struct ibv_qp *pub, uint32_t bytes)
 	struct fabric_qp *qp = fabric_qp_in(pub);
 	FABRIC_LOCKED;
 
-	if (waits(qp) || !qp->peer || is_send(first(qp)))
+	if (waits(qp) || !qp->peer || is_send(first_send(qp)))
 		return false;
-	return fabric_wire_move(qp, first(qp), bytes) == IBV_WC_SUCCESS;
+	return fabric_wire_move(qp, first_send(qp), bytes) == IBV_WC_SUCCESS;
 }
 
 void fabric_run(void)
@@ -156,7 +156,7 @@ void fabric_run(void)
 	do {
 		moved = false;
 		weft_list_for_each(qp, &fabric_qps, link)
-			moved |= step(qp, false);
+			moved |= carry_out_send(qp, false);
 	} while (moved);
 }
 
@@ -176,7 +176,7 @@ const struct ibv_send_wr *fabric_next(struct ibv_qp *pub)
 	const struct fabric_send *send;
 	FABRIC_LOCKED;
 
-	send = first(fabric_qp_in(pub));
+	send = first_send(fabric_qp_in(pub));
 	return send ? &send->wr : NULL;
 }
 
@@ -210,9 +210,9 @@ bool fabric_time_out(struct ibv_qp *pub)
 	struct fabric_qp *qp = fabric_qp_in(pub);
 	FABRIC_LOCKED;
 
-	if (!first(qp))
+	if (!first_send(qp))
 		return false;
-	finish(qp, first(qp), IBV_WC_RETRY_EXC_ERR);
+	complete_send(qp, first_send(qp), IBV_WC_RETRY_EXC_ERR);
 	fabric_progress();
 	return true;
 }

@@ -28,10 +28,10 @@ int __wrap_host_connect_once(const struct host_path_spec *specs, int count, uint
 			     struct weft_ctrl **ctrl, struct weft_err *err);
 void __wrap_weft_disconnect(struct weft_ctrl *ctrl);
 
-struct weft_ctrl *stand_in;
-struct host_path *stand_in_path;
-bool stand_in_up, stand_in_broken;
-unsigned stand_in_connects, stand_in_open;
+struct weft_ctrl *fake_ctrl;
+struct host_path *fake_ctrl_path;
+bool fake_ctrl_up, fake_ctrl_broken;
+unsigned fake_ctrl_connects, fake_ctrl_open;
 
 static struct weft_reactor *reactor;
 static uint64_t now_ns = 1000000000;
@@ -39,37 +39,37 @@ static struct weft_list wanted; /* host_admin */
 
 /* --- its life --------------------------------------------------------------------------------- */
 
-uint64_t stand_in_clock(void *arg)
+uint64_t fake_ctrl_clock(void *arg)
 {
 	return now_ns;
 }
 
-void stand_in_create(void)
+void fake_ctrl_create(void)
 {
 	struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL,
 						.cpu = -1,
-						.clock = stand_in_clock };
+						.clock = fake_ctrl_clock };
 
 	must(!weft_reactor_create(&reactor, &options, NULL));
-	stand_in = calloc(1, sizeof(*stand_in));
-	stand_in_path = calloc(1, sizeof(*stand_in_path));
-	must(stand_in && stand_in_path);
-	stand_in_path->setup.page = malloc(HOST_PAGE);
-	stand_in_path->aer.page = malloc(HOST_AERS * HOST_PAGE);
-	stand_in_path->scan.page = malloc(2 * HOST_PAGE);
-	must(stand_in_path->setup.page && stand_in_path->aer.page && stand_in_path->scan.page);
-	stand_in->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	must(stand_in->event_fd >= 0);
-	pthread_mutex_init(&stand_in->lock, NULL);
-	pthread_cond_init(&stand_in->changed, NULL);
-	host_ns_records_init(stand_in);
-	stand_in_reset();
+	fake_ctrl = calloc(1, sizeof(*fake_ctrl));
+	fake_ctrl_path = calloc(1, sizeof(*fake_ctrl_path));
+	must(fake_ctrl && fake_ctrl_path);
+	fake_ctrl_path->setup.page = malloc(HOST_PAGE);
+	fake_ctrl_path->aer.page = malloc(HOST_AERS * HOST_PAGE);
+	fake_ctrl_path->scan.page = malloc(2 * HOST_PAGE);
+	must(fake_ctrl_path->setup.page && fake_ctrl_path->aer.page && fake_ctrl_path->scan.page);
+	fake_ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	must(fake_ctrl->event_fd >= 0);
+	pthread_mutex_init(&fake_ctrl->lock, NULL);
+	pthread_cond_init(&fake_ctrl->changed, NULL);
+	host_ns_records_init(fake_ctrl);
+	fake_ctrl_reset();
 }
 
-void stand_in_reset(void)
+void fake_ctrl_reset(void)
 {
-	struct weft_ctrl *c = stand_in;
-	struct host_path *p = stand_in_path;
+	struct weft_ctrl *c = fake_ctrl;
+	struct host_path *p = fake_ctrl_path;
 	struct host_path fresh_path = { .config.transport = &weft_tcp_link,
 					.ctrl = c,
 					.reactor = reactor,
@@ -94,11 +94,11 @@ void stand_in_reset(void)
 	weft_options_init(&c->config.options);
 	host_followers_init(c);
 	weft_list_init(&wanted);
-	stand_in_up = stand_in_broken = false;
-	stand_in_connects = stand_in_open = 0;
+	fake_ctrl_up = fake_ctrl_broken = false;
+	fake_ctrl_connects = fake_ctrl_open = 0;
 }
 
-void stand_in_turn(uint64_t ms)
+void fake_ctrl_turn(uint64_t ms)
 {
 	now_ns += ms * 1000000;
 	weft_reactor_turn(reactor, 0);
@@ -129,7 +129,7 @@ static struct host_admin *next_wanted(void)
 	return a;
 }
 
-bool stand_in_answer(void)
+bool fake_ctrl_answer(void)
 {
 	struct host_admin *a = next_wanted();
 	uint8_t how;
@@ -150,19 +150,19 @@ bool stand_in_answer(void)
 	return true;
 }
 
-void stand_in_lose(void)
+void fake_ctrl_lose(void)
 {
 	struct host_admin *a;
 
-	stand_in_path->state = HOST_PATH_RESETTING;
+	fake_ctrl_path->state = HOST_PATH_RESETTING;
 	while ((a = next_wanted()))
 		a->done(a, -ECONNRESET);
 }
 
 void __wrap_host_path_up(struct host_path *path)
 {
-	must(!stand_in_up && !stand_in_broken);
-	stand_in_up = true;
+	must(!fake_ctrl_up && !fake_ctrl_broken);
+	fake_ctrl_up = true;
 	path->state = HOST_PATH_LIVE;
 	path->assoc.generation++;
 	path->pub.state = path->ctrl->pub.state = WEFT_LIVE;
@@ -176,7 +176,7 @@ static void note_cause(struct host_path *path, int rc, const char *fmt, va_list 
 	must(rc < 0);
 	if (host_path_is_lost(path))
 		return;
-	stand_in_broken = true;
+	fake_ctrl_broken = true;
 	path->state = path->state == HOST_PATH_LIVE ? HOST_PATH_CLOSE_WAIT : HOST_PATH_RESETTING;
 	path->assoc.rc = rc;
 	must(vsnprintf(path->assoc.why.text, sizeof(path->assoc.why.text), fmt, ap) > 0);
@@ -285,16 +285,16 @@ int __wrap_host_connect_once(const struct host_path_spec *specs, int count, uint
 
 	must(count == 1 && lifetime_ms && specs->config.transport);
 	must(!weft_addr_parse(specs->parts.host, specs->parts.port, &addr)); /* no resolver */
-	must(++stand_in_connects <= 64);
+	must(++fake_ctrl_connects <= 64);
 	if (u8() & 1)
 		return weft_fail(err, -ECONNREFUSED, "connect: refused");
-	stand_in_open++;
-	*ctrl = stand_in;
+	fake_ctrl_open++;
+	*ctrl = fake_ctrl;
 	return 0;
 }
 
 void __wrap_weft_disconnect(struct weft_ctrl *ctrl)
 {
-	must(ctrl == stand_in && stand_in_open);
-	stand_in_open--;
+	must(ctrl == fake_ctrl && fake_ctrl_open);
+	fake_ctrl_open--;
 }

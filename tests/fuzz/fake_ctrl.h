@@ -1,6 +1,6 @@
 /* fake_ctrl.h - a controller without a connection: what it would answer comes from the input.
  *
- *   host_admin_start() ─▶ wanted ─▶ stand_in_answer() ─▶ done()
+ *   host_admin_start() ─▶ wanted ─▶ fake_ctrl_answer() ─▶ done()
  *   weft_identify(), weft_admin(), weft_log_page(), weft_connect() ─▶ answered at once
  *
  * The linker puts these in the place of the host's own (--wrap): everything above them is real. */
@@ -9,20 +9,20 @@
 
 #include "host/internal.h"
 
-extern struct weft_ctrl *stand_in;
-extern struct host_path *stand_in_path; /* its only one */
-extern bool stand_in_up, stand_in_broken;
-extern unsigned stand_in_connects; /* tried */
-extern unsigned stand_in_open;     /* connected and not disconnected */
+extern struct weft_ctrl *fake_ctrl;
+extern struct host_path *fake_ctrl_path; /* its only one */
+extern bool fake_ctrl_up, fake_ctrl_broken;
+extern unsigned fake_ctrl_connects; /* tried */
+extern unsigned fake_ctrl_open;     /* connected and not disconnected */
 
-void stand_in_create(void); /* once */
+void fake_ctrl_create(void); /* once */
 /* As before the first connection. */
-void stand_in_reset(void);
+void fake_ctrl_reset(void);
 /* Answers the oldest command that waits; false: there is none. */
-bool stand_in_answer(void);
-void stand_in_turn(uint64_t ms);
-uint64_t stand_in_clock(void *arg);
+bool fake_ctrl_answer(void);
+void fake_ctrl_turn(uint64_t ms);
+uint64_t fake_ctrl_clock(void *arg);
 /* Whatever waits is lost. */
-void stand_in_lose(void);
+void fake_ctrl_lose(void);
 
 #endif

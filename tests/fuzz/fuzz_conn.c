@@ -20,11 +20,11 @@ enum {
 	CAPSULE_MAX = 16 << 10,
 };
 
-static struct host hosts[HOSTS];
+static struct tcp_host hosts[HOSTS];
 
 /* --- the input -------------------------------------------------------------------------------- */
 
-static struct host *pick(void)
+static struct tcp_host *pick_host(void)
 {
 	return &hosts[u8() % HOSTS];
 }
@@ -39,14 +39,15 @@ enum { WAYS = 5 }; /* not fetched, or by up to 4 R2Ts */
 __attribute__((
 	section("__libfuzzer_extra_counters"))) static uint8_t tried[QUEUES][WAYS][FORM_LENGTHS];
 
-static unsigned queue_of(const struct host *h, const union nvme_sqe *sqe)
+static unsigned queue_of(const struct tcp_host *h, const union nvme_sqe *sqe)
 {
 	if (sqe->common.opcode == NVME_FABRICS_OPCODE)
 		return sqe->connect.fctype == NVMF_CONNECT ? CONNECT : FABRICS;
 	return h->qid ? IO : ADMIN;
 }
 
-static void note_length(const struct host *h, const union nvme_sqe *sqe, uint32_t len, bool inside)
+static void note_length(const struct tcp_host *h, const union nvme_sqe *sqe, uint32_t len,
+			bool inside)
 {
 	uint32_t r2ts = h->maxr2t < WAYS ? h->maxr2t : WAYS - 1;
 
@@ -57,14 +58,14 @@ static void note_length(const struct host *h, const union nvme_sqe *sqe, uint32_
 /* --- everybody's turn ------------------------------------------------------------------------- */
 
 /* True: somebody heard something. */
-static bool settle(void)
+static bool turn_until_idle(void)
 {
 	bool heard = false;
 
 	for (unsigned i = 0; i < SETTLE; i += 2) {
 		world_turn(2);
 		for (unsigned j = 0; j < HOSTS; j++)
-			heard |= host_hear(&hosts[j]);
+			heard |= tcp_host_hear(&hosts[j]);
 	}
 	return heard;
 }
@@ -77,47 +78,47 @@ static void op_turn(void)
 /* --- connections ------------------------------------------------------------------------------ */
 
 /* DGST 1:0, MAXR2T 3:2, HPDA 7:4 */
-static void greet(struct host *h, uint8_t options)
+static void send_icreq(struct tcp_host *h, uint8_t options)
 {
-	host_icreq(h, options & 3, (options >> 4) * 2 + (options >> 7), options >> 2 & 3);
+	tcp_host_icreq(h, options & 3, (options >> 4) * 2 + (options >> 7), options >> 2 & 3);
 }
 
 /* Every other one goes to the other reactor. */
-static bool open_host(struct host *h)
+static bool open_host(struct tcp_host *h)
 {
 	int fd = h->fd < 0 ? world_connect((unsigned)(h - hosts) % WORLD_GROUPS) : -1;
 
 	if (fd >= 0)
-		host_open(h, fd);
+		tcp_host_open(h, fd);
 	return fd >= 0;
 }
 
 static void op_open(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint8_t options = u8();
 
 	if (open_host(h) && options != 0xff)
-		greet(h, options);
+		send_icreq(h, options);
 }
 
 /* 0xff: each of them by itself, as large as it may be. */
 static void op_icreq(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint8_t options = u8(), dgst, hpda;
 
 	if (options != 0xff && h->fd >= 0) {
-		greet(h, options);
+		send_icreq(h, options);
 	} else if (options == 0xff) {
 		dgst = u8();
 		hpda = u8();
 		if (h->fd >= 0)
-			host_icreq(h, dgst & 3, hpda, u32());
+			tcp_host_icreq(h, dgst & 3, hpda, u32());
 	}
 }
 
-static void connect_host(struct host *h, const struct form_connect *c)
+static void connect_host(struct tcp_host *h, const struct form_connect *c)
 {
 	static char capsule[CAPSULE_MAX];
 	uint32_t len = sizeof(h->connect);
@@ -127,11 +128,11 @@ static void connect_host(struct host *h, const struct form_connect *c)
 	form_connect(c, &sqe, &h->connect);
 	memcpy(capsule, &h->connect, sizeof(h->connect));
 	form_take_length(&len);
-	inside = c->in_capsule && len <= host_capsule_max(h);
+	inside = c->in_capsule && len <= tcp_host_capsule_max(h);
 	note_length(h, &sqe, len, inside);
 	sqe.connect.sgl.length = cpu_to_le32(len);
 	sqe.connect.sgl.type = inside ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
-	host_command(h, &sqe, capsule, inside ? len : 0, 0);
+	tcp_host_command(h, &sqe, capsule, inside ? len : 0, 0);
 }
 
 /* The controller that another host was given, or one that nobody was. */
@@ -142,7 +143,7 @@ static uint16_t cntlid_of(uint8_t which)
 
 static void op_connect(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	struct form_connect c;
 
 	form_read_connect(&c, cntlid_of);
@@ -150,15 +151,15 @@ static void op_connect(void)
 		connect_host(h, &c);
 }
 
-static void enable(struct host *h)
+static void enable(struct tcp_host *h)
 {
 	union nvme_sqe sqe;
 
 	form_enable(&sqe);
-	host_command(h, &sqe, NULL, 0, 0);
+	tcp_host_command(h, &sqe, NULL, 0, 0);
 }
 
-static struct host *free_host(void)
+static struct tcp_host *free_host(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
 		if (hosts[i].fd < 0)
@@ -177,30 +178,30 @@ static void op_session(void)
 				  .stranger = options & 16,
 				  .other_id = options & 16,
 				  .in_capsule = true };
-	struct host *admin = free_host(), *io;
+	struct tcp_host *admin = free_host(), *io;
 
 	if (!open_host(admin))
 		return;
-	greet(admin, icreq);
+	send_icreq(admin, icreq);
 	connect_host(admin, &c);
-	settle();
+	turn_until_idle();
 	enable(admin);
-	settle();
+	turn_until_idle();
 	io = free_host();
 	if (c.subsys == 2 || !open_host(io))
 		return;
-	greet(io, icreq);
+	send_icreq(io, icreq);
 	c.qid = options >> 6;
 	c.sqsize = sqsize;
 	c.cntlid = admin->cntlid;
 	connect_host(io, &c);
-	settle();
+	turn_until_idle();
 }
 
 /* A connection up to its Connect, of any length: all that somebody unknown can do. */
 static void op_arrive(void)
 {
-	struct host *h = free_host();
+	struct tcp_host *h = free_host();
 	uint8_t icreq = u8();
 	struct form_connect c;
 
@@ -208,47 +209,47 @@ static void op_arrive(void)
 	op_length();
 	if (!open_host(h))
 		return;
-	greet(h, icreq);
+	send_icreq(h, icreq);
 	connect_host(h, &c);
 }
 
 static void op_close(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint8_t how = u8();
 
 	if (h->fd >= 0 && how % 2) {
 		h->tainted = true; /* it will not be heard any more */
-		host_shut(h);
+		tcp_host_shut(h);
 	} else {
-		host_close(h);
+		tcp_host_close(h);
 	}
 }
 
 static void op_hear(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 
 	h->deaf = u8() % 2;
 }
 
 static void op_term(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint16_t fes = u8();
 
 	if (h->fd >= 0)
-		host_term(h, fes);
+		tcp_host_term(h, fes);
 }
 
 static void op_raw(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint32_t len;
 	const uint8_t *at = input_take(u16(), &len);
 
 	if (h->fd >= 0 && len)
-		host_raw(h, at, len);
+		tcp_host_raw(h, at, len);
 }
 
 /* --- commands --------------------------------------------------------------------------------- */
@@ -256,13 +257,14 @@ static void op_raw(void)
 enum { CMD_PAD = 1 << 5 };
 
 /* Where the data is; in the capsule if it fits there. Returns the bytes in the capsule. */
-static uint32_t place_data(const struct host *h, union nvme_sqe *sqe, uint8_t flags, uint32_t len)
+static uint32_t place_data(const struct tcp_host *h, union nvme_sqe *sqe, uint8_t flags,
+			   uint32_t len)
 {
 	struct nvme_sgl *sgl = &sqe->common.sgl;
 	bool inside;
 
 	form_take_length(&len);
-	inside = flags & CMD_IN_CAPSULE && len <= host_capsule_max(h);
+	inside = flags & CMD_IN_CAPSULE && len <= tcp_host_capsule_max(h);
 	note_length(h, sqe, len, inside);
 	sgl->type = inside && form_is_to_ctrl(sqe) ? NVME_SGL_IN_CAPSULE : NVME_SGL_TRANSPORT;
 	sgl->length = cpu_to_le32(len);
@@ -277,7 +279,7 @@ static uint32_t place_data(const struct host *h, union nvme_sqe *sqe, uint8_t fl
 static void op_command(void)
 {
 	static uint8_t data[CAPSULE_MAX];
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint8_t flags;
 	union nvme_sqe sqe;
 	uint32_t given, len = form_read(&sqe, &flags);
@@ -288,13 +290,13 @@ static void op_command(void)
 	memset(data, 0, len);
 	memcpy(data, at, given < len ? given : len);
 	if (h->fd >= 0)
-		host_command(h, &sqe, data, len, flags & CMD_PAD ? 3 : 0);
+		tcp_host_command(h, &sqe, data, len, flags & CMD_PAD ? 3 : 0);
 }
 
 /* What R2Ts asked for: one whole, one in part, or all of them. */
 static void op_data(void)
 {
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint8_t which = u8(), fill = u8();
 	uint16_t part = u16();
 
@@ -302,18 +304,18 @@ static void op_data(void)
 		return;
 	if (which == 0xff)
 		while (h->nr2ts)
-			host_data(h, 0, 0, fill);
+			tcp_host_data(h, 0, 0, fill);
 	else if (h->nr2ts)
-		host_data(h, which % h->nr2ts, part, fill);
+		tcp_host_data(h, which % h->nr2ts, part, fill);
 }
 
 /* Data with other fields than an R2T has, or without an R2T. */
 static void op_stray(void)
 {
 	enum { TAG = 1, CID = 2, AT = 4, LEN = 8, LAST = 16 };
-	struct host *h = pick();
+	struct tcp_host *h = pick_host();
 	uint8_t which = u8(), wrong = u8();
-	struct host_r2t as = { 0 };
+	struct tcp_host_r2t as = { 0 };
 
 	if (h->nr2ts)
 		as = h->r2ts[which % h->nr2ts];
@@ -326,7 +328,7 @@ static void op_stray(void)
 	if (wrong & LEN)
 		as.left = form_length(u8());
 	if (h->fd >= 0)
-		host_stray(h, &as, !(wrong & LAST));
+		tcp_host_stray(h, &as, !(wrong & LAST));
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -339,42 +341,42 @@ static void (*const ops[])(void) = {
 	op_length, op_stray, op_takeover, op_arrive,
 };
 
-static void create(void)
+static void harness_create(void)
 {
 	world_create();
 	for (unsigned i = 0; i < HOSTS; i++)
 		hosts[i].fd = -1;
 }
 
-static bool begin(void)
+static bool harness_begin(void)
 {
 	return true;
 }
 
-static void finish(void)
+static void harness_finish(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
 		hosts[i].deaf = false;
 	run_dry();
 	for (unsigned i = 0; i < HOSTS; i++)
-		host_check_settled(&hosts[i]);
+		tcp_host_check_settled(&hosts[i]);
 }
 
-static void end(void)
+static void harness_end(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
-		host_close(&hosts[i]);
+		tcp_host_close(&hosts[i]);
 	outgoing_forget();
 	form_forget_length();
 	world_end();
 }
 
 const struct program program = {
-	.create = create,
-	.begin = begin,
+	.create = harness_create,
+	.begin = harness_begin,
 	PROGRAM_OPS(ops),
 	.ops_max = 300,
-	.settle = settle,
-	.finish = finish,
-	.end = end,
+	.settle = turn_until_idle,
+	.finish = harness_finish,
+	.end = harness_end,
 };

@@ -102,16 +102,16 @@ static void one_discovery(bool walk)
 	struct weft_err err = { "" };
 	int rc;
 
-	stand_in->pub.traits.discovery = stand_in_path->pub.traits.discovery = true;
+	fake_ctrl->pub.traits.discovery = fake_ctrl_path->pub.traits.discovery = true;
 	rc = walk ? weft_discover("nvme+tcp://192.0.2.1:8009", NULL, &log, &err) :
-		    weft_discovery_read(stand_in, &log, &err);
+		    weft_discovery_read(fake_ctrl, &log, &err);
 	must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
 	must(rc == 0 || (!log.count && !log.entries));
-	must(log.unreachable <= stand_in_connects);
+	must(log.unreachable <= fake_ctrl_connects);
 	must(!log.unreachable || log.why.text[0]);
 	must(!log.skipped || log.skipped_why.text[0]);
 	must(log.count <= 16384 && log.left_ms <= 60000);
-	must(!stand_in_open);
+	must(!fake_ctrl_open);
 	check_log(&log);
 	weft_discovery_free(&log);
 }
@@ -165,18 +165,18 @@ static void check_command(const struct host_traits *traits, struct weft_ns *ns)
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);
-	stand_in_turn(0);
-	if (!stand_in_answer())
-		stand_in->pub.state = WEFT_DEAD;
+	fake_ctrl_turn(0);
+	if (!fake_ctrl_answer())
+		fake_ctrl->pub.state = WEFT_DEAD;
 	return pthread_mutex_lock(lock);
 }
 
 static void live(bool yes)
 {
-	stand_in_path->state = yes ? HOST_PATH_LIVE : HOST_PATH_CONNECTING;
-	stand_in_path->pub.state = host_path_public_state(stand_in_path);
-	stand_in->pub.state = stand_in_path->pub.state;
-	stand_in_broken = false;
+	fake_ctrl_path->state = yes ? HOST_PATH_LIVE : HOST_PATH_CONNECTING;
+	fake_ctrl_path->pub.state = host_path_public_state(fake_ctrl_path);
+	fake_ctrl->pub.state = fake_ctrl_path->pub.state;
+	fake_ctrl_broken = false;
 }
 
 static void open_namespaces(struct weft_ns *ns[NAMESPACES])
@@ -186,7 +186,7 @@ static void open_namespaces(struct weft_ns *ns[NAMESPACES])
 		int rc;
 
 		live(true);
-		rc = weft_ns_open(stand_in, u8() % 4 + 1, &ns[i], &err);
+		rc = weft_ns_open(fake_ctrl, u8() % 4 + 1, &ns[i], &err);
 		must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
 		if (rc < 0)
 			ns[i] = NULL;
@@ -199,14 +199,14 @@ static void close_namespaces(struct weft_ns *ns[NAMESPACES])
 {
 	for (unsigned i = 0; i < NAMESPACES; i++)
 		weft_ns_close(ns[i]);
-	must(weft_list_empty(&stand_in->ns_records));
+	must(weft_list_empty(&fake_ctrl->ns_records));
 }
 
 static void list_namespaces(void)
 {
 	uint32_t nsids[8] = { 0 };
 	struct weft_err err = { "" };
-	int n = weft_ns_list(stand_in, nsids, 8, &err);
+	int n = weft_ns_list(fake_ctrl, nsids, 8, &err);
 
 	must(n >= 0 ? !err.text[0] : err.text[0] != '\0');
 	for (int i = 0; i < n && i < 8; i++)
@@ -225,13 +225,13 @@ static void some_namespaces(void)
 	};
 	struct weft_ns *ns[NAMESPACES];
 
-	stand_in->pub.traits = stand_in_path->assoc.traits = traits;
+	fake_ctrl->pub.traits = fake_ctrl_path->assoc.traits = traits;
 	open_namespaces(ns);
 	for (unsigned i = 0; i < NAMESPACES; i++)
 		if (ns[i])
 			check_command(&traits, ns[i]);
 	list_namespaces();
-	stand_in_lose();
+	fake_ctrl_lose();
 	close_namespaces(ns);
 }
 
@@ -239,7 +239,7 @@ static void some_namespaces(void)
 
 static void check_traits(const struct host_traits *t)
 {
-	const struct weft_options *o = &stand_in_path->config.options;
+	const struct weft_options *o = &fake_ctrl_path->config.options;
 	struct weft_ctrl_info info;
 
 	must(t->depth && t->depth <= o->depth);
@@ -249,7 +249,7 @@ static void check_traits(const struct host_traits *t)
 	must(t->zero_max >= 4096 && t->verify_max >= 4096);
 	must(t->aers && t->aers <= HOST_AERS);
 	must(t->cntlid <= NVME_CNTLID_MAX);
-	weft_ctrl_info(stand_in, &info);
+	weft_ctrl_info(fake_ctrl, &info);
 	check_text(info.model, sizeof(info.model));
 	check_text(info.serial, sizeof(info.serial));
 	check_text(info.firmware, sizeof(info.firmware));
@@ -260,7 +260,7 @@ static void drain_events(void)
 	struct weft_event event;
 	unsigned n = 0;
 
-	while (weft_ctrl_next_event(stand_in, &event)) {
+	while (weft_ctrl_next_event(fake_ctrl, &event)) {
 		must(event.text[0]);
 		must(n++ < HOST_EVENTS);
 	}
@@ -268,44 +268,44 @@ static void drain_events(void)
 
 static void check_live(struct weft_ns *ns[NAMESPACES])
 {
-	check_traits(&stand_in_path->assoc.traits);
+	check_traits(&fake_ctrl_path->assoc.traits);
 	for (unsigned i = 0; i < NAMESPACES; i++) {
 		if (!ns[i])
 			continue;
 		check_ns(ns[i]);
-		check_command(&stand_in_path->assoc.traits, ns[i]);
+		check_command(&fake_ctrl_path->assoc.traits, ns[i]);
 	}
 }
 
 static void one_controller(void)
 {
 	struct weft_ns *ns[NAMESPACES];
-	struct host_config *config = &stand_in_path->config;
+	struct host_config *config = &fake_ctrl_path->config;
 	uint8_t how = u8();
 
 	weft_options_init(&config->options);
 	config->options.depth = how & 1 ? 1 : 128;
 	config->options.keepalive_ms = how & 2 ? 1000 : 0;
 	strcpy(config->subnqn, how & 4 ? NVME_NQN_DISCOVERY : "nqn.2026-11.io.weft:stand-in");
-	stand_in_path->assoc.traits.transfer_max = 1 << 20;
+	fake_ctrl_path->assoc.traits.transfer_max = 1 << 20;
 	open_namespaces(ns);
-	stand_in_lose();
+	fake_ctrl_lose();
 	live(false);
-	host_setup_start(stand_in_path);
-	for (unsigned i = 0; i < ANSWERS_MAX && input_left() && !stand_in_broken; i++)
-		if (!stand_in_answer())
-			stand_in_turn(u16());
-	if (stand_in_up)
+	host_setup_start(fake_ctrl_path);
+	for (unsigned i = 0; i < ANSWERS_MAX && input_left() && !fake_ctrl_broken; i++)
+		if (!fake_ctrl_answer())
+			fake_ctrl_turn(u16());
+	if (fake_ctrl_up)
 		check_live(ns);
-	must(!stand_in_broken || stand_in_path->assoc.why.text[0]);
+	must(!fake_ctrl_broken || fake_ctrl_path->assoc.why.text[0]);
 	drain_events();
-	host_keepalive_stop(stand_in_path);
-	host_aer_stop(stand_in_path);
-	weft_timer_stop(stand_in_path->reactor, &stand_in_path->setup.timer);
-	stand_in_lose();
-	host_aer_stop(stand_in_path);
-	host_ana_stop(stand_in_path);
-	host_ana_free(stand_in_path);
+	host_keepalive_stop(fake_ctrl_path);
+	host_aer_stop(fake_ctrl_path);
+	weft_timer_stop(fake_ctrl_path->reactor, &fake_ctrl_path->setup.timer);
+	fake_ctrl_lose();
+	host_aer_stop(fake_ctrl_path);
+	host_ana_stop(fake_ctrl_path);
+	host_ana_free(fake_ctrl_path);
 	close_namespaces(ns);
 }
 
@@ -336,7 +336,7 @@ static void one_lba_status(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	stand_in_create();
+	fake_ctrl_create();
 	return 0;
 }
 
@@ -361,6 +361,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		one_controller();
 	}
 	drain_events();
-	stand_in_reset();
+	fake_ctrl_reset();
 	return 0;
 }

@@ -20,20 +20,20 @@ enum { SETTLE = 4, SLOTS_MAX = 8 };
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /* True: the controller heard something. */
-static bool settle(void)
+static bool turn_until_idle(void)
 {
 	bool heard = false;
 
 	for (unsigned i = 0; i < SETTLE; i++) {
 		user_turns(1);
-		heard |= peer_hear();
+		heard |= tcp_ctrl_hear();
 	}
 	return heard;
 }
 
 /* --- the link --------------------------------------------------------------------------------- */
 
-static void ready(struct weft_link *link)
+static void on_ready(struct weft_link *link)
 {
 	must(peer.ready || peer.tainted);
 	link->capsule_max = peer.capsule;
@@ -44,7 +44,7 @@ static bool is_strict(const struct order *o)
 	return !peer.tainted;
 }
 
-static void closed(struct weft_link *link, bool expected)
+static void on_closed(struct weft_link *link, bool expected)
 {
 	must(peer.tainted || peer.shut || peer.termed || expected);
 }
@@ -61,7 +61,7 @@ static bool begin(void)
 	};
 
 	must(!user_open(&weft_tcp_link, &options, flags & 4));
-	peer_open(wire_take(), options.hdgst, options.ddgst);
+	tcp_ctrl_open(socket_wrap_peer(), options.hdgst, options.ddgst);
 	peer.capsule = capsules[u8() % 4];
 	u8();
 	return true;
@@ -78,7 +78,7 @@ static void op_limit(void)
 {
 	uint32_t send = u16(), recv = u16();
 
-	wire_limit(send, recv, u8() % 64);
+	socket_wrap_limit(send, recv, u8() % 64);
 }
 
 /* --- the controller's ------------------------------------------------------------------------- */
@@ -90,8 +90,8 @@ static void op_icresp(void)
 	uint32_t maxh2c = flags & 1 ? u32() : 4096u << (cpda >> 5);
 
 	if (peer.fd >= 0)
-		peer_icresp(flags & 2 ? u16() : 0, flags & 4 ? cpda : cpda & 31,
-			    flags & 8 ? u8() : dgst, maxh2c);
+		tcp_ctrl_icresp(flags & 2 ? u16() : 0, flags & 4 ? cpda : cpda & 31,
+				flags & 8 ? u8() : dgst, maxh2c);
 }
 
 /* What a program may put in the place of the right values. */
@@ -101,7 +101,7 @@ static uint16_t cid_or(const struct order *o, uint8_t wrong)
 {
 	if (o && !(wrong & WRONG_CID))
 		return o->cid;
-	peer_taint();
+	tcp_ctrl_taint();
 	return u16();
 }
 
@@ -119,7 +119,7 @@ static void op_resp(void)
 		o->answered = true;
 		o->status = status;
 	}
-	peer_resp(&cqe);
+	tcp_ctrl_resp(&cqe);
 }
 
 /* The fields of C2HData and R2T. */
@@ -137,7 +137,7 @@ static void check_c2h(const struct order *o, uint8_t wrong, uint32_t len, uint8_
 	if (!o || wrong & 7 || order_direction(o) != NVME_DIR_TO_HOST ||
 	    len > o->len - o->received ||
 	    (flags & NVME_TCP_F_SUCCESS && !(flags & NVME_TCP_F_LAST)))
-		peer_taint();
+		tcp_ctrl_taint();
 }
 
 static void op_c2h(void)
@@ -161,7 +161,7 @@ static void op_c2h(void)
 		o->corrupt |= wrong_digest && peer.ddgst;
 		o->answered |= flags & NVME_TCP_F_SUCCESS;
 	}
-	peer_c2h(o, &pdu, at, len, wrong_digest);
+	tcp_ctrl_c2h(o, &pdu, at, len, wrong_digest);
 }
 
 static bool has_open_r2t(const struct order *o)
@@ -175,7 +175,7 @@ static bool has_open_r2t(const struct order *o)
 static bool is_right_r2t(const struct order *o, uint8_t wrong, uint32_t len)
 {
 	return o && !(wrong & 7) && len && order_direction(o) == NVME_DIR_TO_CTRL &&
-	       len <= o->len - o->asked && !has_open_r2t(o) && !peer_goes_in_capsule(o);
+	       len <= o->len - o->asked && !has_open_r2t(o) && !tcp_ctrl_goes_in_capsule(o);
 }
 
 static void op_r2t(void)
@@ -192,7 +192,7 @@ static void op_r2t(void)
 	if (peer.fd < 0 || (o && o->nr2ts == ORDER_R2TS))
 		return;
 	if (!is_right_r2t(o, wrong, len))
-		peer_taint();
+		tcp_ctrl_taint();
 	if (o) {
 		o->r2ts[o->nr2ts++] = (struct order_r2t){ le16_to_cpu(pdu.ttag),
 							  le32_to_cpu(pdu.datao),
@@ -200,7 +200,7 @@ static void op_r2t(void)
 		o->asked += len;
 	}
 	peer.raw |= !o || wrong & WRONG_CID;
-	peer_r2t(&pdu);
+	tcp_ctrl_r2t(&pdu);
 }
 
 static void op_term(void)
@@ -209,7 +209,7 @@ static void op_term(void)
 	uint32_t more = u8();
 
 	if (peer.fd >= 0)
-		peer_term(fes, more);
+		tcp_ctrl_term(fes, more);
 }
 
 static void op_raw(void)
@@ -218,12 +218,12 @@ static void op_raw(void)
 	const uint8_t *at = input_take(u16(), &len);
 
 	if (peer.fd >= 0 && len)
-		peer_raw(at, len);
+		tcp_ctrl_raw(at, len);
 }
 
 static void op_pad(void)
 {
-	peer_pad(u8() % 32);
+	tcp_ctrl_pad(u8() % 32);
 }
 
 static void op_hear(void)
@@ -234,9 +234,9 @@ static void op_hear(void)
 static void op_end(void)
 {
 	if (u8() % 2 && peer.fd >= 0)
-		peer_shut();
+		tcp_ctrl_shut();
 	else
-		peer_close();
+		tcp_ctrl_close();
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -247,7 +247,7 @@ static void (*const ops[])(void) = {
 	op_spoil, op_split,  op_pad,    op_hear, op_end, op_clock, op_close, op_limit,
 };
 
-static void answer(struct order *o)
+static void answer_order(struct order *o)
 {
 	const struct nvme_cqe cqe = { .cid = cpu_to_le16(o->cid) };
 	struct nvme_tcp_data pdu = fields(o, 0, o->received, o->len - o->received);
@@ -257,23 +257,23 @@ static void answer(struct order *o)
 	if (order_direction(o) == NVME_DIR_TO_HOST && o->len > at) {
 		o->received = o->len;
 		pdu.hdr.flags = NVME_TCP_F_LAST;
-		peer_c2h(o, &pdu, at, o->len - at, false);
+		tcp_ctrl_c2h(o, &pdu, at, o->len - at, false);
 	}
 	o->answered = true;
-	peer_resp(&cqe);
+	tcp_ctrl_resp(&cqe);
 }
 
 const struct controller controller = {
-	.ready = ready,
+	.ready = on_ready,
 	.is_strict = is_strict,
-	.closed = closed,
-	.answer = answer,
+	.closed = on_closed,
+	.answer = answer_order,
 };
 
 static void finish(void)
 {
-	wire_limit(0, 0, 0);
-	peer_forget();
+	socket_wrap_limit(0, 0, 0);
+	tcp_ctrl_forget();
 	peer.deaf = false;
 	if (user_is_usable() && !peer.tainted && !peer.shut && !peer.termed)
 		user_answer_all();
@@ -282,7 +282,7 @@ static void finish(void)
 static void end(void)
 {
 	user_end();
-	peer_close();
+	tcp_ctrl_close();
 	user_turns(2);
 	orders_forget();
 }
@@ -292,7 +292,7 @@ const struct program program = {
 	.begin = begin,
 	PROGRAM_OPS(ops),
 	.ops_max = 200,
-	.settle = settle,
+	.settle = turn_until_idle,
 	.finish = finish,
 	.end = end,
 };

@@ -22,8 +22,8 @@
 #include "socket_wrap.h"
 
 enum {
-	LANES = 4,
-	LANE_BLOCKS = DISK_BLOCKS / LANES,
+	RANGES = 4,
+	LANE_BLOCKS = DISK_BLOCKS / RANGES,
 	ROUNDS_MAX = 4000,
 	WAIT_MS = 20, /* of a turn that would have slept */
 	ROUND_MS = 50,
@@ -40,19 +40,19 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock);
 static struct weft_queue *queue;
 static struct weft_ns ns;
 
-static struct lane {
+static struct io_range {
 	struct weft_cmd cmd;
 	struct iovec iov[3];
 	uint8_t data[2 * LANE_BLOCKS * DISK_BLOCK]; /* Compare and Write has twice its length */
 	bool out;
-} lanes[LANES];
+} ranges[RANGES];
 
 /* --- everybody else's turn -------------------------------------------------------------------- */
 
 static void publish(enum host_path_state state)
 {
-	struct host_path *p = stand_in_path;
-	struct weft_ctrl *c = stand_in;
+	struct host_path *p = fake_ctrl_path;
+	struct weft_ctrl *c = fake_ctrl;
 	struct weft_list *link = c->queues.next;
 
 	p->state = state;
@@ -68,25 +68,25 @@ static void publish(enum host_path_state state)
 /* A lost association is announced in one turn, and there again in the next. */
 static void control(void)
 {
-	stand_in_turn(0);
-	while (stand_in_answer())
+	fake_ctrl_turn(0);
+	while (fake_ctrl_answer())
 		;
-	if (stand_in_path->state == HOST_PATH_RESETTING) {
-		stand_in_broken = false;
+	if (fake_ctrl_path->state == HOST_PATH_RESETTING) {
+		fake_ctrl_broken = false;
 		publish(HOST_PATH_LIVE);
-	} else if (stand_in_broken && host_path_is_connected(stand_in_path)) {
+	} else if (fake_ctrl_broken && host_path_is_connected(fake_ctrl_path)) {
 		publish(HOST_PATH_RESETTING);
 	}
 }
 
-static void others(void)
+static void other_reactors(void)
 {
-	int fd = wire_take();
+	int fd = socket_wrap_peer();
 
 	if (fd >= 0)
-		disk_accept(fd, stand_in_path->config.options.hdgst,
-			    stand_in_path->config.options.ddgst);
-	disk_serve();
+		mini_target_accept(fd, fake_ctrl_path->config.options.hdgst,
+				   fake_ctrl_path->config.options.ddgst);
+	mini_target_serve();
 	control();
 }
 
@@ -95,7 +95,7 @@ int __wrap_weft_reactor_create(struct weft_reactor **r, const struct weft_reacto
 {
 	struct weft_reactor_options with_clock = *options;
 
-	with_clock.clock = stand_in_clock;
+	with_clock.clock = fake_ctrl_clock;
 	return __real_weft_reactor_create(r, &with_clock, err);
 }
 
@@ -105,8 +105,8 @@ void __wrap_weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 	__real_weft_reactor_turn(r, 0);
 	if (!wait_ms)
 		return;
-	others();
-	stand_in_turn(WAIT_MS);
+	other_reactors();
+	fake_ctrl_turn(WAIT_MS);
 }
 
 /* Whoever waits for the control reactor. */
@@ -118,13 +118,13 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
 }
 
 /* True: a command ended. */
-static bool settle(void)
+static bool turn_until_idle(void)
 {
 	bool ended = false;
 
 	for (int i = 0; i < 3; i++) {
 		ended |= weft_queue_poll(queue, 0) > 0;
-		others();
+		other_reactors();
 	}
 	return ended;
 }
@@ -142,20 +142,20 @@ static bool is_zero(const uint8_t *at, uint64_t len)
 }
 
 /* It says that it did what it was told. */
-static void check_done(const struct lane *lane, const struct weft_cmd *cmd, uint64_t deeds)
+static void check_done(const struct io_range *range, const struct weft_cmd *cmd, uint64_t deeds)
 {
 	switch (cmd->op) {
 	case WEFT_READ:
 	case WEFT_WRITE:
 	case WEFT_COMPARE:
-		must(!memcmp(lane->data, blocks_of(cmd), cmd->length));
+		must(!memcmp(range->data, blocks_of(cmd), cmd->length));
 		break;
 	case WEFT_ZERO:
 	case WEFT_TRIM:
 		must(is_zero(blocks_of(cmd), cmd->length));
 		break;
 	case WEFT_COMPARE_AND_WRITE:
-		must(!memcmp(lane->data + cmd->length, blocks_of(cmd), cmd->length));
+		must(!memcmp(range->data + cmd->length, blocks_of(cmd), cmd->length));
 		must(deeds == cmd->length / DISK_BLOCK);
 		break;
 	case WEFT_COPY:
@@ -169,7 +169,7 @@ static void check_done(const struct lane *lane, const struct weft_cmd *cmd, uint
 /* Blocks that something was done to which must not be done twice; none is there twice. */
 static uint64_t count_deeds(const struct weft_cmd *cmd)
 {
-	const unsigned *deeds = disk_deeds + cmd->offset / DISK_BLOCK;
+	const unsigned *deeds = mini_target_writes + cmd->offset / DISK_BLOCK;
 	uint64_t n = 0;
 
 	for (uint64_t i = 0; i < cmd->length / DISK_BLOCK; i++) {
@@ -179,14 +179,14 @@ static uint64_t count_deeds(const struct weft_cmd *cmd)
 	return n;
 }
 
-static void done(struct weft_cmd *cmd)
+static void on_io_done(struct weft_cmd *cmd)
 {
-	struct lane *lane = cmd->user;
+	struct io_range *range = cmd->user;
 	struct weft_err text = { "" };
 	uint64_t deeds;
 
-	must(lane->out && cmd == &lane->cmd);
-	lane->out = false;
+	must(range->out && cmd == &range->cmd);
+	range->out = false;
 	weft_cmd_text(cmd, &text);
 	must(text.text[0] && cmd->rc <= 0);
 	deeds = cmd->op == WEFT_FLUSH ? 0 : count_deeds(cmd);
@@ -194,58 +194,58 @@ static void done(struct weft_cmd *cmd)
 	if (cmd->rc)
 		return;
 	must(!(cmd->status & 0x7ff));
-	check_done(lane, cmd, deeds);
+	check_done(range, cmd, deeds);
 }
 
 /* The lane's memory in three parts, @cut bytes in each of the first two. */
-static void cut(struct lane *lane, uint32_t len, uint32_t at)
+static void cut(struct io_range *range, uint32_t len, uint32_t at)
 {
 	if (at > len / 2)
 		at = len / 2;
-	lane->iov[0] = (struct iovec){ lane->data, at };
-	lane->iov[1] = (struct iovec){ lane->data + at, at };
-	lane->iov[2] = (struct iovec){ lane->data + 2 * at, len - 2 * at };
+	range->iov[0] = (struct iovec){ range->data, at };
+	range->iov[1] = (struct iovec){ range->data + at, at };
+	range->iov[2] = (struct iovec){ range->data + 2 * at, len - 2 * at };
 }
 
-static void submit(struct lane *lane, enum weft_op_code op, uint8_t first, uint8_t count,
-		   uint8_t fill)
+static void submit_io(struct io_range *range, enum weft_op_code op, uint8_t first, uint8_t count,
+		      uint8_t fill)
 {
-	uint64_t lane_at = (uint64_t)(lane - lanes) * LANE_BLOCKS;
+	uint64_t lane_at = (uint64_t)(range - ranges) * LANE_BLOCKS;
 	unsigned times = op == WEFT_COMPARE_AND_WRITE ? 2 : 1;
 	int rc;
 
 	first %= LANE_BLOCKS;
 	count = count % (LANE_BLOCKS - first) + 1;
-	lane->cmd = (struct weft_cmd){ .op = op,
-				       .ns = &ns,
-				       .offset = (lane_at + first) * DISK_BLOCK,
-				       .length = count * UINT64_C(512),
-				       .copy_from = lane_at * DISK_BLOCK,
-				       .iov = lane->iov,
-				       .iovcnt = 3,
-				       .done = done,
-				       .user = lane };
-	cut(lane, times * (uint32_t)lane->cmd.length, u16());
-	memset(lane->data, fill, sizeof(lane->data));
+	range->cmd = (struct weft_cmd){ .op = op,
+					.ns = &ns,
+					.offset = (lane_at + first) * DISK_BLOCK,
+					.length = count * UINT64_C(512),
+					.copy_from = lane_at * DISK_BLOCK,
+					.iov = range->iov,
+					.iovcnt = 3,
+					.done = on_io_done,
+					.user = range };
+	cut(range, times * (uint32_t)range->cmd.length, u16());
+	memset(range->data, fill, sizeof(range->data));
 	if (fill % 8 && (times == 2 || op == WEFT_COMPARE)) /* it is equal, mostly */
-		memcpy(lane->data, blocks_of(&lane->cmd), lane->cmd.length);
-	memset(disk_deeds + lane_at, 0, LANE_BLOCKS * sizeof(disk_deeds[0]));
-	lane->out = true;
-	rc = weft_submit(queue, &lane->cmd);
-	must(rc == 0 || (rc == -ENOTCONN && stand_in_path->state == HOST_PATH_DEAD) ||
+		memcpy(range->data, blocks_of(&range->cmd), range->cmd.length);
+	memset(mini_target_writes + lane_at, 0, LANE_BLOCKS * sizeof(mini_target_writes[0]));
+	range->out = true;
+	rc = weft_submit(queue, &range->cmd);
+	must(rc == 0 || (rc == -ENOTCONN && fake_ctrl_path->state == HOST_PATH_DEAD) ||
 	     (op == WEFT_COMPARE_AND_WRITE && (rc == -EMSGSIZE || rc == -EOPNOTSUPP)));
 	if (rc < 0)
-		lane->out = false;
+		range->out = false;
 }
 
 static void op_submit(void)
 {
 	static const enum weft_op_code ops[] = { WEFT_READ, WEFT_WRITE, WEFT_ZERO, WEFT_FLUSH };
 	uint8_t which = u8(), first = u8(), count = u8(), fill = u8();
-	struct lane *lane = &lanes[which % LANES];
+	struct io_range *range = &ranges[which % RANGES];
 
-	if (!lane->out)
-		submit(lane, ops[which >> 6], first, count, fill);
+	if (!range->out)
+		submit_io(range, ops[which >> 6], first, count, fill);
 }
 
 static void op_submit_other(void)
@@ -253,10 +253,10 @@ static void op_submit_other(void)
 	static const enum weft_op_code ops[] = { WEFT_COPY, WEFT_COMPARE_AND_WRITE, WEFT_COMPARE,
 						 WEFT_TRIM, WEFT_VERIFY };
 	uint8_t which = u8(), first = u8(), count = u8(), fill = u8();
-	struct lane *lane = &lanes[which % LANES];
+	struct io_range *range = &ranges[which % RANGES];
 
-	if (!lane->out)
-		submit(lane, ops[(which >> 2) % 5], first, count, fill);
+	if (!range->out)
+		submit_io(range, ops[(which >> 2) % 5], first, count, fill);
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
@@ -268,34 +268,34 @@ static void op_poll(void)
 
 static void op_others(void)
 {
-	others();
+	other_reactors();
 }
 
 static void op_clock(void)
 {
-	stand_in_turn(u16());
+	fake_ctrl_turn(u16());
 }
 
 static void op_mood(void)
 {
-	uint8_t mood = u8();
+	uint8_t reaction = u8();
 
-	disk_mood(mood % MOODS, u16());
+	mini_target_react(reaction % REACTIONS, u16());
 }
 
 static void op_release(void)
 {
-	disk_release();
+	mini_target_release();
 }
 
 static void op_hang_up(void)
 {
-	disk_hang_up();
+	mini_target_hang_up();
 }
 
 static void op_reset(void)
 {
-	if (host_path_is_connected(stand_in_path))
+	if (host_path_is_connected(fake_ctrl_path))
 		publish(HOST_PATH_RESETTING);
 }
 
@@ -309,7 +309,7 @@ static void op_limit(void)
 {
 	uint16_t send = u16(), recv = u16();
 
-	wire_limit(send, recv, u8() % 64);
+	socket_wrap_limit(send, recv, u8() % 64);
 }
 
 /* seeds_host.py has the same order. */
@@ -323,28 +323,28 @@ static void finish(void)
 {
 	unsigned rounds = 0;
 
-	disk_forget();
-	wire_limit(0, 0, 0);
+	mini_target_forget();
+	socket_wrap_limit(0, 0, 0);
 	while (weft_queue_pending(queue)) {
-		disk_release();
-		settle();
-		stand_in_turn(ROUND_MS);
+		mini_target_release();
+		turn_until_idle();
+		fake_ctrl_turn(ROUND_MS);
 		must(rounds++ < ROUNDS_MAX);
 	}
-	for (int i = 0; i < LANES; i++)
-		must(!lanes[i].out);
+	for (int i = 0; i < RANGES; i++)
+		must(!ranges[i].out);
 	weft_queue_close(queue);
 }
 
-static void agree(void)
+static void negotiate(void)
 {
 	uint8_t flags = u8(), depth = u8(), capsule = u8();
-	struct host_traits *t = &stand_in_path->pub.traits;
+	struct host_traits *t = &fake_ctrl_path->pub.traits;
 
-	weft_options_init(&stand_in_path->config.options);
-	stand_in_path->config.addr.ss_family = AF_INET;
-	stand_in_path->config.options.hdgst = flags & 1;
-	stand_in_path->config.options.ddgst = flags & 2;
+	weft_options_init(&fake_ctrl_path->config.options);
+	fake_ctrl_path->config.addr.ss_family = AF_INET;
+	fake_ctrl_path->config.options.hdgst = flags & 1;
+	fake_ctrl_path->config.options.ddgst = flags & 2;
 	*t = (struct host_traits){ .transfer_max = flags & 4 ? 4096 : 16384,
 				   .zero_max = 8192,
 				   .verify_max = 8192,
@@ -363,8 +363,8 @@ static void agree(void)
 
 static void create(void)
 {
-	stand_in_create();
-	ns.ctrl = stand_in;
+	fake_ctrl_create();
+	ns.ctrl = fake_ctrl;
 	ns.nsid = 1;
 	ns.block_shift = 9;
 	ns.size = sizeof(disk);
@@ -378,22 +378,22 @@ static bool begin(void)
 	struct host_ns_record *at;
 	int rc;
 
-	at = host_ns_record_get(stand_in, ns.nsid);
+	at = host_ns_record_get(fake_ctrl, ns.nsid);
 	must(at);
 	ns.dirty = &at->dirty;
-	agree();
-	rc = weft_queue_open(stand_in, &queue, &err);
+	negotiate();
+	rc = weft_queue_open(fake_ctrl, &queue, &err);
 	must(rc == 0 ? !err.text[0] : rc < 0 && err.text[0]);
 	return rc == 0;
 }
 
 static void end(void)
 {
-	disk_hang_up();
-	disk_forget();
-	stand_in_lose();
-	stand_in_reset();
-	weft_closep(&(int){ wire_take() }); /* of a queue that tried once more by itself */
+	mini_target_hang_up();
+	mini_target_forget();
+	fake_ctrl_lose();
+	fake_ctrl_reset();
+	weft_closep(&(int){ socket_wrap_peer() }); /* of a queue that tried once more by itself */
 }
 
 const struct program program = {
@@ -401,7 +401,7 @@ const struct program program = {
 	.begin = begin,
 	PROGRAM_OPS(ops),
 	.ops_max = 200,
-	.settle = settle,
+	.settle = turn_until_idle,
 	.finish = finish,
 	.end = end,
 };

@@ -29,7 +29,7 @@ static const char *device;
 
 /* --- the input -------------------------------------------------------------------------------- */
 
-static struct rdma_host *pick(void)
+static struct rdma_host *pick_host(void)
 {
 	return &hosts[u8() % HOSTS];
 }
@@ -60,7 +60,7 @@ void adapter_look(struct ibv_qp *qp)
 /* --- everybody's turn ------------------------------------------------------------------------- */
 
 /* True: something moved. */
-static bool settle(void)
+static bool turn_until_idle(void)
 {
 	bool moved = false;
 
@@ -87,7 +87,7 @@ static void op_turn(void)
 
 static void op_hear(void)
 {
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	uint8_t how = u8();
 
 	h->deaf = how % 2;
@@ -104,7 +104,7 @@ static uint16_t cntlid_of(uint8_t which)
 
 static void op_open(void)
 {
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	struct rdma_host_request request = { .qid = u8() };
 	uint8_t options = u8();
 	uint32_t len;
@@ -152,7 +152,7 @@ static void connect_host(struct rdma_host *h, const struct form_connect *c)
 
 static void op_connect(void)
 {
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	struct form_connect c;
 
 	form_read_connect(&c, cntlid_of);
@@ -180,9 +180,9 @@ static struct rdma_host *begin_queue(uint8_t reads, const struct form_connect *c
 	if (!h || !rdma_host_open(h, PORT))
 		return NULL;
 	rdma_host_ask(h, &request);
-	settle();
+	turn_until_idle();
 	connect_host(h, c);
-	settle();
+	turn_until_idle();
 	return h;
 }
 
@@ -202,7 +202,7 @@ static void op_session(void)
 		return;
 	form_enable(&sqe);
 	rdma_host_command(admin, &sqe, NULL, 0);
-	settle();
+	turn_until_idle();
 	c.qid = options >> 6;
 	c.sqsize = sqsize;
 	c.cntlid = admin->cntlid;
@@ -212,7 +212,7 @@ static void op_session(void)
 
 static void op_close(void)
 {
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	uint8_t how = u8();
 
 	if (!h->channel)
@@ -297,7 +297,7 @@ static void place_data(struct rdma_host *h, union nvme_sqe *sqe, uint8_t flags, 
 
 static void op_command(void)
 {
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	uint8_t flags;
 	union nvme_sqe sqe;
 	uint32_t given, len = form_read(&sqe, &flags);
@@ -331,20 +331,20 @@ static bool move_blocks(struct rdma_host *h, bool write, uint16_t lba, uint32_t 
 	list_blocks(h, &sqe, offset, count * 512, n, rdma_host_key(h, false));
 	h->status = UINT16_MAX;
 	rdma_host_command(h, &sqe, tail.bytes, tail.len);
-	settle();
+	turn_until_idle();
 	return !h->status;
 }
 
 /* What is written is read again, however it is cut. */
 static void op_verify(void)
 {
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	uint8_t cut = u8(), count = u8();
 	uint16_t lba = u16() % 256;
 	char *data = h->memory ? h->memory->data : NULL;
 	uint32_t len = count * 512u;
 
-	settle(); /* what the user has begun is over */
+	turn_until_idle(); /* what the user has begun is over */
 	if (!h->channel || h->deaf || !h->connected || !h->qid || !count || !is_quiet())
 		return;
 	for (uint32_t i = 0; i < len; i++)
@@ -358,7 +358,7 @@ static void op_verify(void)
 static void op_raw(void)
 {
 	static char capsule[RHOST_CAPSULE];
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	uint32_t len, more;
 	const uint8_t *at = input_take(u8(), &len);
 
@@ -380,7 +380,7 @@ static void op_event(void)
 		RDMA_CM_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_CONNECT_ERROR,
 		RDMA_CM_EVENT_UNREACHABLE,    RDMA_CM_EVENT_REJECTED,
 	};
-	struct rdma_host *h = pick();
+	struct rdma_host *h = pick_host();
 	uint8_t type = u8();
 	int status = (int8_t)u8();
 	struct ibv_qp *peer = rdma_host_peer(h);
@@ -446,7 +446,7 @@ static void (*const ops[])(void) = {
 };
 
 /* What adapters differ in. */
-static bool begin(void)
+static bool harness_begin(void)
 {
 	uint8_t kind = u8(), limits = u8();
 	struct ibv_device_attr *attr;
@@ -470,7 +470,7 @@ static bool begin(void)
 	return true;
 }
 
-static void finish(void)
+static void harness_finish(void)
 {
 	adapter_mend();
 	fabric_deliver();
@@ -481,7 +481,7 @@ static void finish(void)
 		rdma_host_check_settled(&hosts[i]);
 }
 
-static void end(void)
+static void harness_end(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
 		rdma_host_close(&hosts[i]);
@@ -494,10 +494,10 @@ static void end(void)
 
 const struct program program = {
 	.create = world_create,
-	.begin = begin,
+	.begin = harness_begin,
 	PROGRAM_OPS(ops),
 	.ops_max = 250,
-	.settle = settle,
-	.finish = finish,
-	.end = end,
+	.settle = turn_until_idle,
+	.finish = harness_finish,
+	.end = harness_end,
 };

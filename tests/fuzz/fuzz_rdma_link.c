@@ -32,7 +32,7 @@ void adapter_look(struct ibv_qp *qp)
 	union nvme_sqe sqe;
 	struct order *o;
 
-	if (!wr || qp == rdma_peer_qp())
+	if (!wr || qp == rdma_ctrl_qp())
 		return;
 	must(wr->opcode == IBV_WR_SEND && wr->sg_list[0].length >= sizeof(sqe));
 	memcpy(&sqe, (const void *)(uintptr_t)wr->sg_list[0].addr, sizeof(sqe));
@@ -42,21 +42,21 @@ void adapter_look(struct ibv_qp *qp)
 }
 
 /* True: something moved. */
-static bool settle(void)
+static bool turn_until_idle(void)
 {
 	bool moved = false;
 
 	for (unsigned i = 0; i < SETTLE; i++) {
 		moved |= adapter_run();
 		user_turns(2);
-		moved |= rdma_peer_hear();
+		moved |= rdma_ctrl_hear();
 	}
 	return moved;
 }
 
 /* --- the link --------------------------------------------------------------------------------- */
 
-static void ready(struct weft_link *link)
+static void on_ready(struct weft_link *link)
 {
 	must(rdma_peer.answered || rdma_peer.tainted);
 	link->capsule_max = rdma_peer.capsule;
@@ -86,7 +86,7 @@ static void give_back(struct weft_link *link)
 	}
 }
 
-static void closed(struct weft_link *link, bool expected)
+static void on_closed(struct weft_link *link, bool expected)
 {
 	must(rdma_peer.tainted || rdma_peer.ended || adapter_has_failed() || expected);
 	give_back(link);
@@ -150,7 +150,7 @@ static bool begin(void)
 
 	device = flags & 2 ? "iwarp0" : "fake0";
 	adapter_begin(device);
-	rdma_peer_open(flags & 8);
+	rdma_ctrl_open(flags & 8);
 	rdma_peer.depth = depth % SLOTS_MAX + 1;
 	rdma_peer.capsule = capsules[sizes % 4];
 	rdma_peer.blocks = blocks[sizes / 4 % 4];
@@ -190,7 +190,7 @@ static void op_starve(void)
 	pool->nfree = 0;
 }
 
-static void feed(unsigned index)
+static void return_buffer(unsigned index)
 {
 	struct weft_pool *pool;
 
@@ -206,7 +206,7 @@ static void feed(unsigned index)
 
 static void op_feed(void)
 {
-	feed(u8() % WEFT_BUFS_CLASSES);
+	return_buffer(u8() % WEFT_BUFS_CLASSES);
 }
 
 /* --- the adapter's ---------------------------------------------------------------------------- */
@@ -227,7 +227,7 @@ struct ibv_qp *pick_qp(void)
 	struct rdma_cm_id *id = id_of_link();
 
 	if (u8() % 2)
-		return rdma_peer_qp();
+		return rdma_ctrl_qp();
 	return id ? id->qp : NULL;
 }
 
@@ -294,7 +294,7 @@ static void op_accept(void)
 	uint32_t len = 0;
 	const uint8_t *at = how & 1 ? input_take(how >> 1, &len) : NULL;
 
-	rdma_peer_accept(at, (uint8_t)len);
+	rdma_ctrl_accept(at, (uint8_t)len);
 }
 
 static void op_reject(void)
@@ -302,7 +302,7 @@ static void op_reject(void)
 	uint32_t len;
 	const uint8_t *at = input_take(u8() % 64, &len);
 
-	rdma_peer_reject(at, (uint8_t)len);
+	rdma_ctrl_reject(at, (uint8_t)len);
 }
 
 static void op_read(void)
@@ -311,7 +311,7 @@ static void op_read(void)
 	uint32_t len = u32();
 
 	if (o)
-		rdma_peer_read(o, len);
+		rdma_ctrl_read(o, len);
 }
 
 static void op_write(void)
@@ -320,7 +320,7 @@ static void op_write(void)
 	uint32_t len = u32();
 
 	if (o)
-		rdma_peer_write(o, len);
+		rdma_ctrl_write(o, len);
 }
 
 enum { WRONG_CID = 1, INVALIDATES = 2, TOO_EARLY = 4 };
@@ -338,7 +338,7 @@ static void op_resp(void)
 		rdma_peer.tainted = true;
 	if (wrong & INVALIDATES)
 		adapter_lose_keys();
-	if (rdma_peer_resp(&cqe, wrong & INVALIDATES && right ? rdma_peer_key(o) : 0) && right) {
+	if (rdma_ctrl_resp(&cqe, wrong & INVALIDATES && right ? rdma_ctrl_key(o) : 0) && right) {
 		o->answered = true;
 		o->status = status;
 	}
@@ -349,15 +349,15 @@ static void op_raw(void)
 	uint32_t len;
 	const uint8_t *at = input_take(u8() % 65, &len);
 
-	rdma_peer_raw(at, len);
+	rdma_ctrl_raw(at, len);
 }
 
 static void op_end(void)
 {
 	if (u8() % 2)
-		rdma_peer_disconnect();
+		rdma_ctrl_disconnect();
 	else
-		rdma_peer_close();
+		rdma_ctrl_close();
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
@@ -368,28 +368,28 @@ static void (*const ops[])(void) = {
 	op_write, op_resp,   op_raw,   op_end,    op_event,  op_delay,  op_fault,
 	op_fail,  op_device, op_clock, op_close,  op_starve, op_feed,
 };
-static void answer(struct order *o)
+static void answer_order(struct order *o)
 {
 	const struct nvme_cqe cqe = { .cid = cpu_to_le16(o->cid) };
 
 	must(o->seen);
-	rdma_peer_read(o, UINT32_MAX);
-	rdma_peer_write(o, UINT32_MAX);
-	o->answered = rdma_peer_resp(&cqe, 0);
+	rdma_ctrl_read(o, UINT32_MAX);
+	rdma_ctrl_write(o, UINT32_MAX);
+	o->answered = rdma_ctrl_resp(&cqe, 0);
 }
 
 const struct controller controller = {
-	.ready = ready,
+	.ready = on_ready,
 	.is_strict = is_strict,
-	.closed = closed,
-	.answer = answer,
+	.closed = on_closed,
+	.answer = answer_order,
 };
 
 static void feed_all(void)
 {
 	for (unsigned i = 0; i < WEFT_BUFS_CLASSES && user_is_usable(); i++)
 		while (hidden[i])
-			feed(i);
+			return_buffer(i);
 }
 
 static void finish(void)
@@ -405,7 +405,7 @@ static void finish(void)
 static void end(void)
 {
 	user_end();
-	rdma_peer_close();
+	rdma_ctrl_close();
 	user_turns(2);
 	orders_forget();
 	adapter_end();
@@ -416,7 +416,7 @@ const struct program program = {
 	.begin = begin,
 	PROGRAM_OPS(ops),
 	.ops_max = 200,
-	.settle = settle,
+	.settle = turn_until_idle,
 	.finish = finish,
 	.end = end,
 };

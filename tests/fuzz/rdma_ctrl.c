@@ -53,7 +53,7 @@ static void listen_there(void)
 	must(!v->listen(rdma_peer.listener, 4));
 }
 
-void rdma_peer_open(bool nobody)
+void rdma_ctrl_open(bool nobody)
 {
 	rdma_peer = (struct rdma_peer){ .open = true, .channel = v->create_event_channel() };
 	must(rdma_peer.channel && fcntl(rdma_peer.channel->fd, F_SETFL, O_NONBLOCK) == 0);
@@ -75,7 +75,7 @@ static void drop_queue_pair(void)
 		must(!v->dealloc_pd(rdma_peer.pd));
 }
 
-void rdma_peer_close(void)
+void rdma_ctrl_close(void)
 {
 	if (!rdma_peer.open)
 		return;
@@ -90,7 +90,7 @@ void rdma_peer_close(void)
 	v->destroy_event_channel(rdma_peer.channel);
 }
 
-struct ibv_qp *rdma_peer_qp(void)
+struct ibv_qp *rdma_ctrl_qp(void)
 {
 	return rdma_peer.open && rdma_peer.id ? rdma_peer.id->qp : NULL;
 }
@@ -127,7 +127,7 @@ static bool make_queue_pair(void)
 	return true;
 }
 
-void rdma_peer_accept(const void *bytes, uint8_t len)
+void rdma_ctrl_accept(const void *bytes, uint8_t len)
 {
 	const struct nvme_rdma_accept answer = { .crqsize = cpu_to_le16(
 							 (uint16_t)rdma_peer.depth) };
@@ -144,7 +144,7 @@ void rdma_peer_accept(const void *bytes, uint8_t len)
 		rdma_peer.tainted = true;
 }
 
-void rdma_peer_reject(const void *bytes, uint8_t len)
+void rdma_ctrl_reject(const void *bytes, uint8_t len)
 {
 	if (!rdma_peer.open || !rdma_peer.asked || rdma_peer.answered)
 		return;
@@ -152,7 +152,7 @@ void rdma_peer_reject(const void *bytes, uint8_t len)
 	v->reject(rdma_peer.id, bytes, len);
 }
 
-void rdma_peer_disconnect(void)
+void rdma_ctrl_disconnect(void)
 {
 	if (!rdma_peer.open || !rdma_peer.id)
 		return;
@@ -262,7 +262,7 @@ static void hear_completion(const struct ibv_wc *wc)
 	}
 }
 
-bool rdma_peer_hear(void)
+bool rdma_ctrl_hear(void)
 {
 	struct rdma_cm_event *event;
 	struct ibv_wc wc;
@@ -282,7 +282,7 @@ bool rdma_peer_hear(void)
 
 static bool can_post(void)
 {
-	return rdma_peer_qp() && rdma_peer.up && !rdma_peer.ended &&
+	return rdma_ctrl_qp() && rdma_peer.up && !rdma_peer.ended &&
 	       rdma_peer.busy < WRS - RPEER_BLOCKS;
 }
 
@@ -326,7 +326,7 @@ static bool is_to_be_read(const struct order *o)
 	return o->seen && order_direction(o) == NVME_DIR_TO_CTRL && !places[o - orders].inside;
 }
 
-void rdma_peer_read(struct order *o, uint32_t len)
+void rdma_ctrl_read(struct order *o, uint32_t len)
 {
 	unsigned index = (unsigned)(o - orders);
 
@@ -336,7 +336,7 @@ void rdma_peer_read(struct order *o, uint32_t len)
 	move(o, IBV_WR_RDMA_READ, READ | index, memory.data[index], places[index].asked);
 }
 
-void rdma_peer_write(struct order *o, uint32_t len)
+void rdma_ctrl_write(struct order *o, uint32_t len)
 {
 	if (!can_post() || !o->seen || order_direction(o) != NVME_DIR_TO_HOST)
 		return;
@@ -357,7 +357,7 @@ static void answer(enum ibv_wr_opcode opcode, const void *bytes, uint32_t len, u
 	post(&wr, at, len);
 }
 
-bool rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key)
+bool rdma_ctrl_resp(const struct nvme_cqe *cqe, uint32_t key)
 {
 	if (!can_post())
 		return false;
@@ -365,7 +365,7 @@ bool rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key)
 	return true;
 }
 
-void rdma_peer_raw(const void *bytes, uint32_t len)
+void rdma_ctrl_raw(const void *bytes, uint32_t len)
 {
 	if (!can_post())
 		return;
@@ -373,7 +373,7 @@ void rdma_peer_raw(const void *bytes, uint32_t len)
 	answer(IBV_WR_SEND, bytes, len, 0);
 }
 
-uint32_t rdma_peer_key(const struct order *o)
+uint32_t rdma_ctrl_key(const struct order *o)
 {
 	const struct place *place = &places[o - orders];
 

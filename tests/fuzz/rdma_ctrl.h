@@ -1,9 +1,9 @@
 /* rdma_ctrl.h - a controller's end of an RDMA link: right by default, wrong where a program says
  * so.
  *
- *   request ─▶ rdma_peer_accept(), rdma_peer_reject()
- *   capsules ─▶ rdma_peer_hear(): everything that the host sends is checked, and kept by order
- *   program ─▶ rdma_peer_read(), rdma_peer_write(), rdma_peer_resp() ─▶ READ, WRITE, SEND
+ *   request ─▶ rdma_ctrl_accept(), rdma_ctrl_reject()
+ *   capsules ─▶ rdma_ctrl_hear(): everything that the host sends is checked, and kept by order
+ *   program ─▶ rdma_ctrl_read(), rdma_ctrl_write(), rdma_ctrl_resp() ─▶ READ, WRITE, SEND
  *
  * A peer that broke a rule, or whose adapter did, is tainted: the host may end the connection. To
  * one that is not tainted every order comes as it was placed, and goes as it was answered. */
@@ -34,24 +34,24 @@ struct rdma_peer {
 extern struct rdma_peer rdma_peer;
 
 /* Listens, unless @nobody is to be there. */
-void rdma_peer_open(bool nobody);
-void rdma_peer_close(void);
-bool rdma_peer_hear(void);         /* true: there was something */
-struct ibv_qp *rdma_peer_qp(void); /* NULL: none */
+void rdma_ctrl_open(bool nobody);
+void rdma_ctrl_close(void);
+bool rdma_ctrl_hear(void);         /* true: there was something */
+struct ibv_qp *rdma_ctrl_qp(void); /* NULL: none */
 
 /* The request, once; @bytes in the place of what is right, unless NULL. */
-void rdma_peer_accept(const void *bytes, uint8_t len);
-void rdma_peer_reject(const void *bytes, uint8_t len);
-void rdma_peer_disconnect(void);
+void rdma_ctrl_accept(const void *bytes, uint8_t len);
+void rdma_ctrl_reject(const void *bytes, uint8_t len);
+void rdma_ctrl_disconnect(void);
 
 /* All of @o's data, or the first @len bytes. */
-void rdma_peer_read(struct order *o, uint32_t len);
-void rdma_peer_write(struct order *o, uint32_t len);
+void rdma_ctrl_read(struct order *o, uint32_t len);
+void rdma_ctrl_write(struct order *o, uint32_t len);
 /* @key: invalidated with it, unless 0. */
 /* False: it has no connection yet, or none any more, and nothing was sent. */
-bool rdma_peer_resp(const struct nvme_cqe *cqe, uint32_t key);
-void rdma_peer_raw(const void *bytes, uint32_t len);
+bool rdma_ctrl_resp(const struct nvme_cqe *cqe, uint32_t key);
+void rdma_ctrl_raw(const void *bytes, uint32_t len);
 /* The key of the order's first block; 0: it has none. */
-uint32_t rdma_peer_key(const struct order *o);
+uint32_t rdma_ctrl_key(const struct order *o);
 
 #endif

@@ -32,7 +32,7 @@ static int other = -1;
 static uint32_t send_max, recv_max;
 static unsigned limited;
 
-int wire_take(void)
+int socket_wrap_peer(void)
 {
 	int fd = other;
 
@@ -40,7 +40,7 @@ int wire_take(void)
 	return fd;
 }
 
-void wire_limit(uint32_t send, uint32_t recv, unsigned calls)
+void socket_wrap_limit(uint32_t send, uint32_t recv, unsigned calls)
 {
 	send_max = send;
 	recv_max = recv;

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* The other end of the socket that was made last, non-blocking; the caller's from now on. */
-int wire_take(void);
+int socket_wrap_peer(void);
 /* The next @calls of the link's move at most this many bytes each; 0: as many as they can. */
-void wire_limit(uint32_t send, uint32_t recv, unsigned calls);
+void socket_wrap_limit(uint32_t send, uint32_t recv, unsigned calls);
 
 #endif

@@ -14,18 +14,18 @@ struct peer peer = { .fd = -1 };
 
 static unsigned pad_words;
 
-void peer_taint(void)
+void tcp_ctrl_taint(void)
 {
 	peer.tainted = true;
 	peer.loose |= !peer.ready;
 }
 
-void peer_pad(unsigned pad)
+void tcp_ctrl_pad(unsigned pad)
 {
 	pad_words = pad;
 }
 
-void peer_forget(void)
+void tcp_ctrl_forget(void)
 {
 	outgoing_forget();
 	pad_words = 0;
@@ -33,22 +33,22 @@ void peer_forget(void)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-void peer_open(int fd, bool hdgst, bool ddgst)
+void tcp_ctrl_open(int fd, bool hdgst, bool ddgst)
 {
 	char *in = peer.in ? peer.in : malloc(PEER_IN_MAX);
 
 	must(in && fd >= 0);
 	peer = (struct peer){ .fd = fd, .hdgst = hdgst, .ddgst = ddgst, .in = in };
-	peer_forget();
+	tcp_ctrl_forget();
 }
 
-void peer_shut(void)
+void tcp_ctrl_shut(void)
 {
 	peer.shut = true;
 	shutdown(peer.fd, SHUT_WR);
 }
 
-void peer_close(void)
+void tcp_ctrl_close(void)
 {
 	if (peer.fd >= 0)
 		close(peer.fd);
@@ -61,7 +61,7 @@ void peer_close(void)
 static void meanwhile(void *arg)
 {
 	user_turns(1);
-	peer_hear();
+	tcp_ctrl_hear();
 }
 
 static void send_out(void)
@@ -69,8 +69,8 @@ static void send_out(void)
 	pad_words = 0;
 	if (outgoing_send(peer.fd, meanwhile, NULL))
 		return;
-	peer_taint();
-	peer_shut();
+	tcp_ctrl_taint();
+	tcp_ctrl_shut();
 }
 
 static void build(const struct nvme_tcp_hdr *hdr, uint32_t len, uint32_t pdo, bool wrong_digest)
@@ -88,7 +88,7 @@ static void build(const struct nvme_tcp_hdr *hdr, uint32_t len, uint32_t pdo, bo
 	if (!outgoing_build(&form))
 		return;
 	peer.raw = true;
-	peer_taint();
+	tcp_ctrl_taint();
 }
 
 static void build_plain(const struct nvme_tcp_hdr *hdr)
@@ -97,7 +97,7 @@ static void build_plain(const struct nvme_tcp_hdr *hdr)
 	send_out();
 }
 
-void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
+void tcp_ctrl_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
 {
 	struct nvme_tcp_icresp pdu = {
 		.hdr = { .type = NVME_TCP_ICRESP, .hlen = sizeof(pdu) },
@@ -109,7 +109,7 @@ void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
 
 	if (pfv || cpda > NVME_TCP_HPDA_MAX || maxh2c < NVME_TCP_H2C_DATA_MIN || peer.ready ||
 	    dgst != (peer.hdgst | peer.ddgst << 1))
-		peer_taint();
+		tcp_ctrl_taint();
 	build_plain(&pdu.hdr); /* a spoilt one taints before it is ready */
 	if (!peer.ready) {
 		peer.cpda = cpda;
@@ -118,7 +118,7 @@ void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
 	peer.ready = true;
 }
 
-void peer_resp(const struct nvme_cqe *cqe)
+void tcp_ctrl_resp(const struct nvme_cqe *cqe)
 {
 	struct nvme_tcp_resp pdu = {
 		.hdr = { .type = NVME_TCP_RESP, .hlen = sizeof(pdu) },
@@ -126,12 +126,12 @@ void peer_resp(const struct nvme_cqe *cqe)
 	};
 
 	if (!peer.ready)
-		peer_taint();
+		tcp_ctrl_taint();
 	build_plain(&pdu.hdr);
 }
 
-void peer_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_t at, uint32_t len,
-	      bool wrong_digest)
+void tcp_ctrl_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_t at,
+		  uint32_t len, bool wrong_digest)
 {
 	struct nvme_tcp_data pdu = *fields;
 	uint32_t pdo = sizeof(pdu) + (peer.hdgst ? NVME_TCP_DIGEST : 0) + 4 * pad_words;
@@ -139,24 +139,24 @@ void peer_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_
 	pdu.hdr.type = NVME_TCP_C2H_DATA;
 	pdu.hdr.hlen = sizeof(pdu);
 	if (!peer.ready || !len)
-		peer_taint();
+		tcp_ctrl_taint();
 	memcpy(outgoing.bytes + pdo, order_bytes(o ? o : orders, o ? at : 0), len);
 	build(&pdu.hdr, len, pdo, wrong_digest);
 	send_out();
 }
 
-void peer_r2t(const struct nvme_tcp_data *fields)
+void tcp_ctrl_r2t(const struct nvme_tcp_data *fields)
 {
 	struct nvme_tcp_data pdu = *fields;
 
 	pdu.hdr.type = NVME_TCP_R2T;
 	pdu.hdr.hlen = sizeof(pdu);
 	if (!peer.ready)
-		peer_taint();
+		tcp_ctrl_taint();
 	build_plain(&pdu.hdr);
 }
 
-void peer_term(uint16_t fes, uint32_t more)
+void tcp_ctrl_term(uint16_t fes, uint32_t more)
 {
 	struct nvme_tcp_term pdu = {
 		.hdr = { .type = NVME_TCP_C2H_TERM, .hlen = sizeof(pdu) },
@@ -169,13 +169,13 @@ void peer_term(uint16_t fes, uint32_t more)
 	((struct nvme_tcp_hdr *)outgoing.bytes)->plen = cpu_to_le32(sizeof(pdu) + more);
 	outgoing.len += more;
 	if (more > NVME_TCP_TERM_DATA_MAX)
-		peer_taint();
+		tcp_ctrl_taint();
 	send_out();
 }
 
-void peer_raw(const void *bytes, uint32_t len)
+void tcp_ctrl_raw(const void *bytes, uint32_t len)
 {
-	peer_taint();
+	tcp_ctrl_taint();
 	peer.raw = true;
 	outgoing.len = len;
 	memcpy(outgoing.bytes, bytes, len);
@@ -200,7 +200,7 @@ static void check_bytes(const struct order *o, const char *data, uint32_t at, ui
 	must(!memcmp(data, order_bytes(o, at), len));
 }
 
-bool peer_goes_in_capsule(const struct order *o)
+bool tcp_ctrl_goes_in_capsule(const struct order *o)
 {
 	uint32_t most = o->sqe.common.opcode == NVME_FABRICS_OPCODE ? 8192 : peer.capsule;
 
@@ -217,7 +217,7 @@ static void hear_cmd(const char *pdu, const struct nvme_tcp_shape *shape)
 	o = order_find(le16_to_cpu(cmd.sqe.common.cid));
 	must(o && !o->seen);
 	o->seen = true;
-	inside = peer_goes_in_capsule(o);
+	inside = tcp_ctrl_goes_in_capsule(o);
 	must(cmd.sqe.common.opcode == o->sqe.common.opcode);
 	must(cmd.sqe.common.flags == NVME_PSDT_SGL);
 	must(le32_to_cpu(cmd.sqe.common.sgl.length) == o->len);
@@ -246,7 +246,8 @@ static void hear_h2c(const char *pdu, const struct nvme_tcp_shape *shape)
 	memcpy(&data, pdu, sizeof(data));
 	at = le32_to_cpu(data.datao);
 	o = order_find(le16_to_cpu(data.cccid));
-	must(o && o->seen && order_direction(o) == NVME_DIR_TO_CTRL && !peer_goes_in_capsule(o));
+	must(o && o->seen && order_direction(o) == NVME_DIR_TO_CTRL &&
+	     !tcp_ctrl_goes_in_capsule(o));
 	must(le32_to_cpu(data.datal) == shape->data_len);
 	must(at <= o->len && shape->data_len <= o->len - at);
 	check_bytes(o, pdu + shape->data_at, at, shape->data_len);
@@ -332,7 +333,7 @@ static void hear_all(void)
 	memmove(peer.in, peer.in + at, peer.have);
 }
 
-bool peer_hear(void)
+bool tcp_ctrl_hear(void)
 {
 	ssize_t n;
 

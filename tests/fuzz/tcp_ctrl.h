@@ -1,7 +1,7 @@
 /* tcp_ctrl.h - a controller's end of a link: PDUs right by default, wrong where a program says so.
  *
  *   program ─▶ its PDU (peer/pdu_out.h) ─▶ socket
- *   socket ─▶ peer_hear(): everything that the host sends is checked
+ *   socket ─▶ tcp_ctrl_hear(): everything that the host sends is checked
  *
  * A peer that broke a rule is tainted: the host may end the connection, and what it sends is still
  * well-formed. To one that is not tainted every order comes as it was placed, and goes as it was
@@ -33,26 +33,26 @@ struct peer {
 
 extern struct peer peer;
 
-void peer_open(int fd, bool hdgst, bool ddgst);
-void peer_shut(void);
-void peer_close(void);
-bool peer_hear(void); /* unless it is deaf; true: there was something */
-void peer_taint(void);
-bool peer_goes_in_capsule(const struct order *o); /* its data does */
+void tcp_ctrl_open(int fd, bool hdgst, bool ddgst);
+void tcp_ctrl_shut(void);
+void tcp_ctrl_close(void);
+bool tcp_ctrl_hear(void); /* unless it is deaf; true: there was something */
+void tcp_ctrl_taint(void);
+bool tcp_ctrl_goes_in_capsule(const struct order *o); /* its data does */
 
 /* --- PDUs ------------------------------------------------------------------------------------- */
 
 /* The next one's data starts @pad words behind the header. */
-void peer_pad(unsigned pad);
-void peer_forget(void); /* that, and what peer/pdu_out.h knows of it */
+void tcp_ctrl_pad(unsigned pad);
+void tcp_ctrl_forget(void); /* that, and what peer/pdu_out.h knows of it */
 
-void peer_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
-void peer_resp(const struct nvme_cqe *cqe);
+void tcp_ctrl_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
+void tcp_ctrl_resp(const struct nvme_cqe *cqe);
 /* @len bytes of @o's data behind the header; the header's fields are the caller's. */
-void peer_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_t at, uint32_t len,
-	      bool wrong_digest);
-void peer_r2t(const struct nvme_tcp_data *fields);
-void peer_term(uint16_t fes, uint32_t more);
-void peer_raw(const void *bytes, uint32_t len);
+void tcp_ctrl_c2h(const struct order *o, const struct nvme_tcp_data *fields, uint32_t at,
+		  uint32_t len, bool wrong_digest);
+void tcp_ctrl_r2t(const struct nvme_tcp_data *fields);
+void tcp_ctrl_term(uint16_t fes, uint32_t more);
+void tcp_ctrl_raw(const void *bytes, uint32_t len);
 
 #endif

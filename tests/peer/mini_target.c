@@ -10,16 +10,16 @@
 #include "peer/digest.h"
 #include "proto/tcp.h"
 
-enum { IN_MAX = 256 << 10, MOODS_MAX = 64, H2C_MAX = 4096, PIECE = 700 };
+enum { IN_MAX = 256 << 10, REACTIONS_MAX = 64, H2C_MAX = 4096, PIECE = 700 };
 
 uint8_t disk[DISK_BLOCKS][DISK_BLOCK];
-unsigned disk_deeds[DISK_BLOCKS];
+unsigned mini_target_writes[DISK_BLOCKS];
 
 static struct {
-	enum mood mood;
+	enum reaction reaction;
 	uint16_t status;
-} moods[MOODS_MAX];
-static unsigned nmoods, next_mood;
+} reactions[REACTIONS_MAX];
+static unsigned nreactions, next_reaction;
 
 static int peer = -1;
 static bool hdgst, ddgst, asked;
@@ -31,7 +31,7 @@ static bool silent; /* it does not answer */
 static struct cmd {
 	bool open, held;
 	union nvme_sqe sqe;
-	enum mood mood;
+	enum reaction reaction;
 	uint16_t status;
 	uint32_t got;
 	struct cmd *mate; /* the other half, if it is here */
@@ -39,29 +39,29 @@ static struct cmd {
 } cmds[DISK_CIDS];
 static struct cmd *half; /* of a pair whose second half comes next */
 
-void disk_mood(enum mood mood, uint16_t status)
+void mini_target_react(enum reaction reaction, uint16_t status)
 {
-	if (nmoods == MOODS_MAX)
+	if (nreactions == REACTIONS_MAX)
 		return;
-	moods[nmoods].mood = mood;
-	moods[nmoods++].status = status;
+	reactions[nreactions].reaction = reaction;
+	reactions[nreactions++].status = status;
 }
 
-void disk_forget(void)
+void mini_target_forget(void)
 {
-	nmoods = next_mood = 0;
+	nreactions = next_reaction = 0;
 }
 
-void disk_hang_up(void)
+void mini_target_hang_up(void)
 {
 	if (peer >= 0)
 		close(peer);
 	peer = -1;
 }
 
-void disk_accept(int fd, bool with_hdgst, bool with_ddgst)
+void mini_target_accept(int fd, bool with_hdgst, bool with_ddgst)
 {
-	disk_hang_up();
+	mini_target_hang_up();
 	peer = fd;
 	hdgst = with_hdgst;
 	ddgst = with_ddgst;
@@ -76,7 +76,7 @@ void disk_accept(int fd, bool with_hdgst, bool with_ddgst)
 
 /* The host's receive buffer holds all that its queue can ask for; what it does not take is its
  * own fault. */
-static void say(const struct nvme_tcp_hdr *hdr, const void *data, uint32_t len, bool corrupt)
+static void send_pdu(const struct nvme_tcp_hdr *hdr, const void *data, uint32_t len, bool corrupt)
 {
 	static char out[DISK_BLOCKS * DISK_BLOCK + 256];
 	bool h = hdgst && hdr->type != NVME_TCP_ICRESP && hdr->type != NVME_TCP_C2H_TERM;
@@ -98,7 +98,7 @@ static void say(const struct nvme_tcp_hdr *hdr, const void *data, uint32_t len, 
 		seal(out + hdr->hlen, out, hdr->hlen);
 	if (peer >= 0 && !silent &&
 	    send(peer, out, end, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)end)
-		disk_hang_up();
+		mini_target_hang_up();
 }
 
 static void respond(uint16_t cid, uint16_t status)
@@ -107,7 +107,7 @@ static void respond(uint16_t cid, uint16_t status)
 
 	pdu.cqe.cid = cpu_to_le16(cid);
 	pdu.cqe.status = cpu_to_le16((uint16_t)(status << 1));
-	say(&pdu.hdr, NULL, 0, false);
+	send_pdu(&pdu.hdr, NULL, 0, false);
 }
 
 static void terminate(void)
@@ -115,7 +115,7 @@ static void terminate(void)
 	struct nvme_tcp_term pdu = { .hdr = { .type = NVME_TCP_C2H_TERM, .hlen = sizeof(pdu) } };
 
 	pdu.fes = cpu_to_le16(NVME_TCP_FES_SEQUENCE);
-	say(&pdu.hdr, NULL, 0, false);
+	send_pdu(&pdu.hdr, NULL, 0, false);
 }
 
 static uint16_t cid_of(const struct cmd *c)
@@ -123,7 +123,7 @@ static uint16_t cid_of(const struct cmd *c)
 	return le16_to_cpu(c->sqe.common.cid);
 }
 
-static char *place(const struct cmd *c)
+static char *block_data(const struct cmd *c)
 {
 	return (char *)disk[le64_to_cpu(c->sqe.rw.slba)];
 }
@@ -137,21 +137,21 @@ static void send_data(const struct cmd *c, uint32_t at, uint32_t len, uint8_t fl
 		.datal = cpu_to_le32(len),
 	};
 
-	say(&pdu.hdr, place(c) + at, len, corrupt);
+	send_pdu(&pdu.hdr, block_data(c) + at, len, corrupt);
 }
 
 static void read_out(const struct cmd *c, uint32_t len)
 {
-	uint32_t at = 0, piece = c->mood == MOOD_PIECES ? PIECE : len, end = len;
-	bool flag = c->mood == MOOD_SUCCESS_FLAG;
+	uint32_t at = 0, piece = c->reaction == REACT_PIECES ? PIECE : len, end = len;
+	bool flag = c->reaction == REACT_SUCCESS_FLAG;
 
-	if (c->mood == MOOD_SHORT)
+	if (c->reaction == REACT_SHORT)
 		end = len / 2;
 	for (; at < end; at += piece) {
 		piece = piece < end - at ? piece : end - at;
 		send_data(c, at, piece,
 			  at + piece < len ? 0 : NVME_TCP_F_LAST | (flag ? NVME_TCP_F_SUCCESS : 0),
-			  c->mood == MOOD_CORRUPT);
+			  c->reaction == REACT_CORRUPT);
 	}
 	if (!flag)
 		respond(cid_of(c), 0);
@@ -166,12 +166,12 @@ static bool host_has_left(void)
 	return peer < 0 || (poll(&look, 1, 0) > 0 && look.revents & POLLHUP);
 }
 
-static void note_deed(const struct cmd *c, uint32_t blocks)
+static void count_write(const struct cmd *c, uint32_t blocks)
 {
 	uint64_t at = le64_to_cpu(c->sqe.rw.slba);
 
 	for (uint32_t i = 0; i < blocks; i++)
-		disk_deeds[at + i]++;
+		mini_target_writes[at + i]++;
 }
 
 static uint32_t blocks_of(const struct cmd *c)
@@ -188,13 +188,13 @@ static void copy(const struct cmd *c)
 	blocks = le16_to_cpu(range.nlb) + 1u;
 	must(le64_to_cpu(range.slba) + blocks <= DISK_BLOCKS);
 	must(le64_to_cpu(c->sqe.rw.slba) + blocks <= DISK_BLOCKS);
-	memmove(place(c), disk[le64_to_cpu(range.slba)], blocks * DISK_BLOCK);
-	note_deed(c, blocks);
+	memmove(block_data(c), disk[le64_to_cpu(range.slba)], blocks * DISK_BLOCK);
+	count_write(c, blocks);
 }
 
 static bool is_equal(const struct cmd *c)
 {
-	return !memcmp(place(c), c->data, blocks_of(c) * DISK_BLOCK);
+	return !memcmp(block_data(c), c->data, blocks_of(c) * DISK_BLOCK);
 }
 
 /* Both halves are here. */
@@ -206,8 +206,8 @@ static void carry_out_pair(struct cmd *first, struct cmd *second)
 	if (host_has_left())
 		return;
 	if (equal) {
-		memcpy(place(second), second->data, blocks_of(second) * DISK_BLOCK);
-		note_deed(second, blocks_of(second));
+		memcpy(block_data(second), second->data, blocks_of(second) * DISK_BLOCK);
+		count_write(second, blocks_of(second));
 	}
 	respond(cid_of(first), equal ? 0 : NVME_SC_COMPARE_FAILED);
 	respond(cid_of(second), equal ? 0 : NVME_SC_FUSED_FAIL);
@@ -239,10 +239,10 @@ static void carry_out(struct cmd *c)
 		read_out(c, len);
 		return;
 	case nvme_cmd_write:
-		memcpy(place(c), c->data, len);
+		memcpy(block_data(c), c->data, len);
 		break;
 	case nvme_cmd_write_zeroes:
-		memset(place(c), 0, blocks_of(c) * DISK_BLOCK);
+		memset(block_data(c), 0, blocks_of(c) * DISK_BLOCK);
 		break;
 	case nvme_cmd_dsm:
 		trim(c);
@@ -265,7 +265,7 @@ static void ask_for(const struct cmd *c, uint32_t len)
 				     .cccid = c->sqe.common.cid,
 				     .datal = cpu_to_le32(len) };
 
-	say(&pdu.hdr, NULL, 0, false);
+	send_pdu(&pdu.hdr, NULL, 0, false);
 }
 
 static bool brings_data(const struct cmd *c)
@@ -284,16 +284,16 @@ static bool has_data(const struct cmd *c)
 }
 
 /* All of its data has come. A first half waits for the second, whose mood is the pair's. */
-static void act(struct cmd *c)
+static void execute(struct cmd *c)
 {
 	if (is_first_half(c))
 		c = c->mate;
 	if (!c || c->held || !has_data(c) || (c->mate && !has_data(c->mate)))
 		return;
-	silent = c->mood == MOOD_HANG_UP;
+	silent = c->reaction == REACT_HANG_UP;
 	carry_out(c);
 	if (silent)
-		disk_hang_up();
+		mini_target_hang_up();
 	silent = false;
 }
 
@@ -308,19 +308,19 @@ static void refuse(struct cmd *c, uint16_t status)
 	respond(cid_of(c), status);
 }
 
-static void treat(struct cmd *c)
+static void react_to(struct cmd *c)
 {
-	switch (c->mood) {
-	case MOOD_REFUSE:
+	switch (c->reaction) {
+	case REACT_REFUSE:
 		refuse(c, c->status & 0x7ff ? c->status : c->status | NVME_SC_INTERNAL);
 		return;
-	case MOOD_BUSY:
+	case REACT_BUSY:
 		refuse(c, NVME_SC_CMD_INTERRUPTED);
 		return;
-	case MOOD_HOLD:
+	case REACT_HOLD:
 		c->held = true;
 		return;
-	case MOOD_SHORT:
+	case REACT_SHORT:
 		if (!brings_data(c) || c->got)
 			break;
 		c->open = false; /* "written", without its data */
@@ -330,15 +330,15 @@ static void treat(struct cmd *c)
 		}
 		respond(cid_of(c), 0);
 		return;
-	case MOOD_HANG_UP:
+	case REACT_HANG_UP:
 		if (c->status & 1)
 			break;
-		disk_hang_up();
+		mini_target_hang_up();
 		return;
-	case MOOD_WRONG_CID:
+	case REACT_WRONG_CID:
 		respond((uint16_t)(cid_of(c) + 1 + c->status * 16), 0);
 		return;
-	case MOOD_TERMINATE:
+	case REACT_TERMINATE:
 		terminate();
 		return;
 	default:
@@ -347,23 +347,23 @@ static void treat(struct cmd *c)
 	if (brings_data(c) && !c->got)
 		ask_for(c, le32_to_cpu(c->sqe.common.sgl.length));
 	else
-		act(c);
+		execute(c);
 }
 
-void disk_release(void)
+void mini_target_release(void)
 {
 	for (int i = 0; i < DISK_CIDS; i++) {
 		if (!cmds[i].open || !cmds[i].held)
 			continue;
 		cmds[i].held = false;
-		cmds[i].mood = MOOD_GOOD;
-		treat(&cmds[i]);
+		cmds[i].reaction = REACT_GOOD;
+		react_to(&cmds[i]);
 	}
 }
 
 /* --- what comes ------------------------------------------------------------------------------- */
 
-static struct cmd *find(uint16_t cid)
+static struct cmd *find_cmd(uint16_t cid)
 {
 	for (int i = 0; i < DISK_CIDS; i++)
 		if (cmds[i].open && cid_of(&cmds[i]) == cid)
@@ -423,21 +423,21 @@ static void on_cmd(const char *pdu, const struct nvme_tcp_shape *shape)
 
 	must(c); /* no more than the queue is deep */
 	memcpy(&cmd, pdu, sizeof(cmd));
-	must(!find(le16_to_cpu(cmd.sqe.common.cid)));
+	must(!find_cmd(le16_to_cpu(cmd.sqe.common.cid)));
 	c->open = true;
 	c->held = false;
 	c->sqe = cmd.sqe;
 	c->got = shape->data_len;
-	c->mood = MOOD_GOOD;
+	c->reaction = REACT_GOOD;
 	c->status = 0;
 	memcpy(c->data, pdu + shape->data_at, shape->data_len);
 	check_range(&cmd.sqe);
 	pair_up(c);
-	if (!is_first_half(c) && next_mood < nmoods) {
-		c->mood = moods[next_mood].mood;
-		c->status = moods[next_mood++].status;
+	if (!is_first_half(c) && next_reaction < nreactions) {
+		c->reaction = reactions[next_reaction].reaction;
+		c->status = reactions[next_reaction++].status;
 	}
-	treat(c);
+	react_to(c);
 }
 
 static void on_h2c(const char *pdu, const struct nvme_tcp_shape *shape)
@@ -446,7 +446,7 @@ static void on_h2c(const char *pdu, const struct nvme_tcp_shape *shape)
 	struct cmd *c;
 
 	memcpy(&data, pdu, sizeof(data));
-	c = find(le16_to_cpu(data.cccid));
+	c = find_cmd(le16_to_cpu(data.cccid));
 	if (!c)
 		return;
 	must(le32_to_cpu(data.datao) == c->got);
@@ -454,7 +454,7 @@ static void on_h2c(const char *pdu, const struct nvme_tcp_shape *shape)
 	c->got += shape->data_len;
 	must(c->got <= le32_to_cpu(c->sqe.common.sgl.length));
 	if (c->got == le32_to_cpu(c->sqe.common.sgl.length))
-		act(c);
+		execute(c);
 }
 
 static void on_icreq(void)
@@ -464,7 +464,7 @@ static void on_icreq(void)
 				       .maxh2cdata = cpu_to_le32(H2C_MAX) };
 
 	asked = true;
-	say(&pdu.hdr, NULL, 0, false);
+	send_pdu(&pdu.hdr, NULL, 0, false);
 }
 
 static uint32_t hear_pdu(const char *pdu, size_t left)
@@ -493,7 +493,7 @@ static uint32_t hear_pdu(const char *pdu, size_t left)
 	return le32_to_cpu(hdr.plen);
 }
 
-bool disk_serve(void)
+bool mini_target_serve(void)
 {
 	size_t at = 0;
 	uint32_t len;

@@ -13,29 +13,30 @@
 enum { DISK_BLOCKS = 256, DISK_BLOCK = 512, DISK_CIDS = 16 };
 
 /* What becomes of a command. */
-enum mood {
-	MOOD_GOOD,
-	MOOD_SUCCESS_FLAG, /* a read's last data is its completion */
-	MOOD_PIECES,       /* data in several PDUs */
-	MOOD_REFUSE,       /* with a status of the program's */
-	MOOD_BUSY,         /* a status that asks for another try */
-	MOOD_HOLD,         /* no answer, until disk_release() */
-	MOOD_SHORT,        /* success, and not all of the data moved */
-	MOOD_CORRUPT,      /* a read's data is not what its digest says */
-	MOOD_HANG_UP,      /* at once; status 1: when all is done, without an answer */
-	MOOD_WRONG_CID,
-	MOOD_TERMINATE,
-	MOODS,
+enum reaction {
+	REACT_GOOD,
+	REACT_SUCCESS_FLAG, /* a read's last data is its completion */
+	REACT_PIECES,       /* data in several PDUs */
+	REACT_REFUSE,       /* with a status of the program's */
+	REACT_BUSY,         /* a status that asks for another try */
+	REACT_HOLD,         /* no answer, until mini_target_release() */
+	REACT_SHORT,        /* success, and not all of the data moved */
+	REACT_CORRUPT,      /* a read's data is not what its digest says */
+	REACT_HANG_UP,      /* at once; status 1: when all is done, without an answer */
+	REACT_WRONG_CID,
+	REACT_TERMINATE,
+	REACTIONS,
 };
 
 extern uint8_t disk[DISK_BLOCKS][DISK_BLOCK];
-extern unsigned disk_deeds[DISK_BLOCKS]; /* what was done to a block that must not be done twice */
+extern unsigned
+	mini_target_writes[DISK_BLOCKS]; /* what was done to a block that must not be done twice */
 
-void disk_mood(enum mood mood, uint16_t status);  /* of the next commands, in line */
-void disk_accept(int fd, bool hdgst, bool ddgst); /* the queue has connected (again) */
-bool disk_serve(void);                            /* true: there was something to do */
-void disk_release(void);
-void disk_hang_up(void);
-void disk_forget(void); /* moods */
+void mini_target_react(enum reaction reaction, uint16_t status); /* of the next commands, in line */
+void mini_target_accept(int fd, bool hdgst, bool ddgst); /* the queue has connected (again) */
+bool mini_target_serve(void);                            /* true: there was something to do */
+void mini_target_release(void);
+void mini_target_hang_up(void);
+void mini_target_forget(void); /* moods */
 
 #endif

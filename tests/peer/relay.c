@@ -26,7 +26,7 @@ struct relay {
 	int pairs[PAIRS_MAX][2];
 	unsigned npairs;
 
-	atomic_int mood;
+	atomic_int mode;
 	atomic_bool cut, stop;
 	atomic_uint connections;
 	_Atomic uint64_t bytes;
@@ -41,7 +41,7 @@ static int to_loopback(int fd, uint16_t port, int (*call)(int, const struct sock
 }
 
 /* With a reset, not with a good-bye. */
-static void drop(int fd)
+static void reset_conn(int fd)
 {
 	struct linger linger = { .l_onoff = 1 };
 
@@ -53,8 +53,8 @@ static void drop(int fd)
 
 static void end_pair(struct relay *r, unsigned i)
 {
-	drop(r->pairs[i][0]);
-	drop(r->pairs[i][1]);
+	reset_conn(r->pairs[i][0]);
+	reset_conn(r->pairs[i][1]);
 	r->npairs--;
 	memmove(r->pairs[i], r->pairs[r->npairs], sizeof(r->pairs[i]));
 	atomic_store(&r->connections, r->npairs);
@@ -68,10 +68,10 @@ static void take_one(struct relay *r)
 		return;
 	target = socket(AF_INET, SOCK_STREAM, 0);
 	must(target >= 0);
-	if (atomic_load(&r->mood) == RELAY_REFUSE || r->npairs == PAIRS_MAX ||
+	if (atomic_load(&r->mode) == RELAY_REFUSE || r->npairs == PAIRS_MAX ||
 	    to_loopback(target, r->port, connect) < 0) {
-		drop(host);
-		drop(target);
+		reset_conn(host);
+		reset_conn(target);
 		return;
 	}
 	r->pairs[r->npairs][0] = host;
@@ -80,7 +80,7 @@ static void take_one(struct relay *r)
 }
 
 /* false: one of the two is gone. */
-static bool pass(struct relay *r, const int *pair, int from)
+static bool forward(struct relay *r, const int *pair, int from)
 {
 	char chunk[CHUNK];
 	ssize_t len = recv(pair[from], chunk, sizeof(chunk), MSG_DONTWAIT), sent = 0;
@@ -96,7 +96,7 @@ static bool pass(struct relay *r, const int *pair, int from)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static void obey(struct relay *r)
+static void apply_cut(struct relay *r)
 {
 	eventfd_t value;
 
@@ -109,47 +109,47 @@ static void obey(struct relay *r)
 }
 
 /* From the last on, so that those still to come keep their places. */
-static void pass_all(struct relay *r, const struct pollfd *fds, unsigned npairs)
+static void forward_all(struct relay *r, const struct pollfd *fds, unsigned npairs)
 {
 	for (unsigned i = npairs; i-- > 0;) {
 		const struct pollfd *fd = &fds[FIRST + 2 * i];
 
-		if ((fd[0].revents && !pass(r, r->pairs[i], 0)) ||
-		    (fd[1].revents && !pass(r, r->pairs[i], 1)))
+		if ((fd[0].revents && !forward(r, r->pairs[i], 0)) ||
+		    (fd[1].revents && !forward(r, r->pairs[i], 1)))
 			end_pair(r, i);
 	}
 }
 
-static void turn(struct relay *r, struct pollfd *fds)
+static void relay_poll(struct relay *r, struct pollfd *fds)
 {
-	int mood = atomic_load(&r->mood);
-	bool hold = mood == RELAY_HOLD;
+	int mode = atomic_load(&r->mode);
+	bool hold = mode == RELAY_HOLD;
 	unsigned npairs = hold ? 0 : r->npairs;
 
 	fds[LISTENER] = (struct pollfd){ .fd = hold ? -1 : r->listener, .events = POLLIN };
 	fds[WAKE] = (struct pollfd){ .fd = r->wake, .events = POLLIN };
 	for (unsigned i = 0; i < 2 * npairs; i++) /* the host's end, the target's */
-		fds[FIRST + i] = (struct pollfd){ .fd = mood == RELAY_MUTE && i % 2 ?
+		fds[FIRST + i] = (struct pollfd){ .fd = mode == RELAY_NO_ANSWERS && i % 2 ?
 								-1 :
 								r->pairs[i / 2][i % 2],
 						  .events = POLLIN };
 	poll(fds, FIRST + 2 * npairs, -1);
 	if (fds[WAKE].revents) {
-		obey(r);
+		apply_cut(r);
 		return;
 	}
-	pass_all(r, fds, npairs);
+	forward_all(r, fds, npairs);
 	if (fds[LISTENER].revents)
 		take_one(r);
 }
 
-static void *run(void *arg)
+static void *relay_thread_main(void *arg)
 {
 	static _Thread_local struct pollfd fds[FIRST + 2 * PAIRS_MAX];
 	struct relay *r = arg;
 
 	while (!atomic_load(&r->stop))
-		turn(r, fds);
+		relay_poll(r, fds);
 	return NULL;
 }
 
@@ -169,11 +169,11 @@ struct relay *relay_start(const char *address)
 	must(!to_loopback(r->listener, 0, bind) && !listen(r->listener, 64));
 	must(!getsockname(r->listener, (struct sockaddr *)&at, &len));
 	snprintf(r->address, sizeof(r->address), "nvme+tcp://127.0.0.1:%u", ntohs(at.sin_port));
-	must(!pthread_create(&r->thread, NULL, run, r));
+	must(!pthread_create(&r->thread, NULL, relay_thread_main, r));
 	return r;
 }
 
-static void nudge(struct relay *r)
+static void wake_thread(struct relay *r)
 {
 	eventfd_write(r->wake, 1);
 }
@@ -181,7 +181,7 @@ static void nudge(struct relay *r)
 void relay_stop(struct relay *r)
 {
 	atomic_store(&r->stop, true);
-	nudge(r);
+	wake_thread(r);
 	pthread_join(r->thread, NULL);
 	while (r->npairs)
 		end_pair(r, 0);
@@ -195,16 +195,16 @@ const char *relay_address(const struct relay *r)
 	return r->address;
 }
 
-void relay_mood(struct relay *r, enum relay_mood mood)
+void relay_mode(struct relay *r, enum relay_mode mode)
 {
-	atomic_store(&r->mood, mood);
-	nudge(r);
+	atomic_store(&r->mode, mode);
+	wake_thread(r);
 }
 
 void relay_cut_soon(struct relay *r)
 {
 	atomic_store(&r->cut, true);
-	nudge(r);
+	wake_thread(r);
 }
 
 void relay_cut(struct relay *r)
@@ -214,11 +214,11 @@ void relay_cut(struct relay *r)
 		usleep(100);
 }
 
-void relay_cut_then(struct relay *r, enum relay_mood mood)
+void relay_cut_then(struct relay *r, enum relay_mode mode)
 {
-	relay_mood(r, RELAY_HOLD);
+	relay_mode(r, RELAY_HOLD);
 	relay_cut(r);
-	relay_mood(r, mood);
+	relay_mode(r, mode);
 }
 
 unsigned relay_connections(struct relay *r)

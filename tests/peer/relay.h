@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-enum relay_mood {
+enum relay_mode {
 	RELAY_PASS,
-	RELAY_REFUSE, /* new connections are reset */
-	RELAY_HOLD,   /* nothing moves, and nobody is told */
-	RELAY_MUTE,   /* what the host says arrives, and no answer does */
+	RELAY_REFUSE,     /* new connections are reset */
+	RELAY_HOLD,       /* nothing moves, and nobody is told */
+	RELAY_NO_ANSWERS, /* what the host says arrives, and no answer does */
 };
 
 struct relay;
@@ -19,12 +19,12 @@ struct relay *relay_start(const char *address);
 void relay_stop(struct relay *relay);
 
 const char *relay_address(const struct relay *relay); /* nvme+tcp://127.0.0.1:PORT */
-void relay_mood(struct relay *relay, enum relay_mood mood);
+void relay_mode(struct relay *relay, enum relay_mode mode);
 /* Resets every connection; returns when that is done. */
 void relay_cut(struct relay *relay);
 void relay_cut_soon(struct relay *relay); /* does not wait for it */
 /* The same, and what was kept back before does not pass in between. */
-void relay_cut_then(struct relay *relay, enum relay_mood mood);
+void relay_cut_then(struct relay *relay, enum relay_mode mode);
 unsigned relay_connections(struct relay *relay); /* now */
 uint64_t relay_bytes(struct relay *relay);       /* passed on so far */
 

@@ -15,7 +15,7 @@
 /* --- sending ---------------------------------------------------------------------------------- */
 
 /* A stream that lost bytes in the middle is of no more use for sending. */
-static void give_up(struct host *h)
+static void give_up(struct tcp_host *h)
 {
 	h->tainted = true;
 	shutdown(h->fd, SHUT_WR);
@@ -24,22 +24,22 @@ static void give_up(struct host *h)
 static void meanwhile(void *arg)
 {
 	world_turn(1);
-	host_hear(arg);
+	tcp_host_hear(arg);
 }
 
-static void send_out(struct host *h)
+static void send_out(struct tcp_host *h)
 {
 	if (!outgoing_send(h->fd, meanwhile, h))
 		give_up(h);
 }
 
 /* Behind a header of @hlen bytes that has digests if any was agreed on, and @pad words. */
-static uint32_t pdo_of(const struct host *h, uint32_t hlen, unsigned pad)
+static uint32_t pdo_of(const struct tcp_host *h, uint32_t hlen, unsigned pad)
 {
 	return hlen + (h->hdgst ? NVME_TCP_DIGEST : 0) + 4 * pad;
 }
 
-static void send_pdu(struct host *h, const struct nvme_tcp_hdr *hdr, uint32_t len, uint32_t pdo)
+static void send_pdu(struct tcp_host *h, const struct nvme_tcp_hdr *hdr, uint32_t len, uint32_t pdo)
 {
 	bool digests = hdr->type == NVME_TCP_CMD || hdr->type == NVME_TCP_H2C_DATA;
 	const struct outgoing_form form = {
@@ -54,7 +54,7 @@ static void send_pdu(struct host *h, const struct nvme_tcp_hdr *hdr, uint32_t le
 	send_out(h);
 }
 
-void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
+void tcp_host_icreq(struct tcp_host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
 {
 	struct nvme_tcp_icreq pdu = {
 		.hdr = { .type = NVME_TCP_ICREQ, .hlen = sizeof(pdu) },
@@ -74,12 +74,13 @@ void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t)
 	h->asked = true;
 }
 
-uint32_t host_capsule_max(const struct host *h)
+uint32_t tcp_host_capsule_max(const struct tcp_host *h)
 {
 	return h->connected && h->qid ? TCP_CAPSULE_BYTES : TCP_ADMIN_CAPSULE_BYTES;
 }
 
-void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_t len, unsigned pad)
+void tcp_host_command(struct tcp_host *h, union nvme_sqe *sqe, const void *data, uint32_t len,
+		      unsigned pad)
 {
 	struct nvme_tcp_cmd pdu = { .hdr = { .type = NVME_TCP_CMD, .hlen = sizeof(pdu) } };
 	struct host_cmd *cmd = &h->cmds[h->cid];
@@ -97,7 +98,7 @@ void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_
 	send_pdu(h, &pdu.hdr, len, pdo);
 }
 
-static void r2t_remove(struct host *h, unsigned index)
+static void r2t_remove(struct tcp_host *h, unsigned index)
 {
 	h->r2ts[index] = h->r2ts[--h->nr2ts];
 }
@@ -109,7 +110,7 @@ static bool is_connect(const struct host_cmd *cmd)
 }
 
 /* The bytes of a command's data from @at on. */
-static void write_data(const struct host *h, const struct host_cmd *cmd, char *to, uint32_t at,
+static void write_data(const struct tcp_host *h, const struct host_cmd *cmd, char *to, uint32_t at,
 		       uint32_t len, uint8_t fill)
 {
 	const uint32_t size = sizeof(h->connect);
@@ -120,7 +121,7 @@ static void write_data(const struct host *h, const struct host_cmd *cmd, char *t
 }
 
 /* The first @len bytes of what @r2t asks for. */
-static void send_data(struct host *h, const struct host_r2t *r2t, uint32_t len, bool last,
+static void send_data(struct tcp_host *h, const struct tcp_host_r2t *r2t, uint32_t len, bool last,
 		      uint8_t fill)
 {
 	struct nvme_tcp_data pdu = {
@@ -138,9 +139,9 @@ static void send_data(struct host *h, const struct host_r2t *r2t, uint32_t len, 
 	send_pdu(h, &pdu.hdr, len, pdo);
 }
 
-void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
+void tcp_host_data(struct tcp_host *h, unsigned index, uint32_t len, uint8_t fill)
 {
-	struct host_r2t now = h->r2ts[index], *r2t = &h->r2ts[index];
+	struct tcp_host_r2t now = h->r2ts[index], *r2t = &h->r2ts[index];
 
 	if (!len || len > now.left)
 		len = now.left;
@@ -152,13 +153,13 @@ void host_data(struct host *h, unsigned index, uint32_t len, uint8_t fill)
 	send_data(h, &now, len, len == now.left, fill);
 }
 
-void host_stray(struct host *h, const struct host_r2t *as, bool last)
+void tcp_host_stray(struct tcp_host *h, const struct tcp_host_r2t *as, bool last)
 {
 	h->tainted = true;
 	send_data(h, as, as->left < HOST_DATA_MAX ? as->left : HOST_DATA_MAX, last, 0);
 }
 
-void host_term(struct host *h, uint16_t fes)
+void tcp_host_term(struct tcp_host *h, uint16_t fes)
 {
 	struct nvme_tcp_term pdu = {
 		.hdr = { .type = NVME_TCP_H2C_TERM, .hlen = sizeof(pdu) },
@@ -169,7 +170,7 @@ void host_term(struct host *h, uint16_t fes)
 	send_pdu(h, &pdu.hdr, 0, 0);
 }
 
-void host_raw(struct host *h, const void *bytes, uint32_t len)
+void tcp_host_raw(struct tcp_host *h, const void *bytes, uint32_t len)
 {
 	h->tainted = true;
 	outgoing.len = len;
@@ -179,7 +180,7 @@ void host_raw(struct host *h, const void *bytes, uint32_t len)
 
 /* --- hearing ---------------------------------------------------------------------------------- */
 
-static struct host_cmd *answered(struct host *h, __le16 cid)
+static struct host_cmd *answered(struct tcp_host *h, __le16 cid)
 {
 	struct host_cmd *cmd = &h->cmds[le16_to_cpu(cid) % HOST_CIDS];
 
@@ -188,13 +189,13 @@ static struct host_cmd *answered(struct host *h, __le16 cid)
 	return cmd;
 }
 
-static void completed(struct host *h, struct host_cmd *cmd)
+static void completed(struct tcp_host *h, struct host_cmd *cmd)
 {
 	h->open -= cmd->open;
 	cmd->open = false;
 }
 
-static void hear_icresp(struct host *h, const struct nvme_tcp_icresp *pdu)
+static void hear_icresp(struct tcp_host *h, const struct nvme_tcp_icresp *pdu)
 {
 	uint8_t dgst = (h->hdgst ? NVME_TCP_DGST_HDR : 0) | (h->ddgst ? NVME_TCP_DGST_DATA : 0);
 
@@ -207,7 +208,7 @@ static void hear_icresp(struct host *h, const struct nvme_tcp_icresp *pdu)
 	h->ddgst = pdu->dgst & NVME_TCP_DGST_DATA;
 }
 
-static void connected(struct host *h, const struct nvmf_connect_cmd *cmd, uint64_t result)
+static void connected(struct tcp_host *h, const struct nvmf_connect_cmd *cmd, uint64_t result)
 {
 	h->connected = true;
 	h->qid = le16_to_cpu(cmd->qid);
@@ -215,7 +216,7 @@ static void connected(struct host *h, const struct nvmf_connect_cmd *cmd, uint64
 	h->cntlid = (uint16_t)result;
 }
 
-static void hear_resp(struct host *h, const struct nvme_tcp_resp *pdu)
+static void hear_resp(struct tcp_host *h, const struct nvme_tcp_resp *pdu)
 {
 	struct host_cmd *cmd = answered(h, pdu->cqe.cid);
 
@@ -230,7 +231,7 @@ static uint32_t sgl_len(const struct host_cmd *cmd)
 	return le32_to_cpu(cmd->sqe.common.sgl.length);
 }
 
-static void hear_data(struct host *h, const struct nvme_tcp_data *pdu, const char *bytes)
+static void hear_data(struct tcp_host *h, const struct nvme_tcp_data *pdu, const char *bytes)
 {
 	struct host_cmd *cmd = answered(h, pdu->cccid);
 	uint32_t header = sizeof(*pdu) + (h->hdgst ? NVME_TCP_DIGEST : 0);
@@ -250,7 +251,7 @@ static void hear_data(struct host *h, const struct nvme_tcp_data *pdu, const cha
 	}
 }
 
-static unsigned count_r2ts(const struct host *h, uint16_t cccid)
+static unsigned count_r2ts(const struct tcp_host *h, uint16_t cccid)
 {
 	unsigned n = 0;
 
@@ -259,7 +260,7 @@ static unsigned count_r2ts(const struct host *h, uint16_t cccid)
 	return n;
 }
 
-static void hear_r2t(struct host *h, const struct nvme_tcp_data *pdu)
+static void hear_r2t(struct tcp_host *h, const struct nvme_tcp_data *pdu)
 {
 	struct host_cmd *cmd = answered(h, pdu->cccid);
 	uint32_t offset = le32_to_cpu(pdu->datao), len = le32_to_cpu(pdu->datal);
@@ -273,11 +274,11 @@ static void hear_r2t(struct host *h, const struct nvme_tcp_data *pdu)
 		h->tainted = true;
 		return;
 	}
-	h->r2ts[h->nr2ts++] = (struct host_r2t){ le16_to_cpu(pdu->cccid), le16_to_cpu(pdu->ttag),
-						 offset, len };
+	h->r2ts[h->nr2ts++] = (struct tcp_host_r2t){ le16_to_cpu(pdu->cccid),
+						     le16_to_cpu(pdu->ttag), offset, len };
 }
 
-static void hear_term(struct host *h, const struct nvme_tcp_term *pdu)
+static void hear_term(struct tcp_host *h, const struct nvme_tcp_term *pdu)
 {
 	uint32_t plen = le32_to_cpu(pdu->hdr.plen);
 
@@ -288,12 +289,12 @@ static void hear_term(struct host *h, const struct nvme_tcp_term *pdu)
 }
 
 /* A header without data after it. */
-static void check_plain(const struct host *h, const struct nvme_tcp_hdr *hdr)
+static void check_plain(const struct tcp_host *h, const struct nvme_tcp_hdr *hdr)
 {
 	must(le32_to_cpu(hdr->plen) == hdr->hlen + (h->hdgst ? NVME_TCP_DIGEST : 0u));
 }
 
-static void check_header(const struct host *h, const struct nvme_tcp_hdr *hdr, const char *pdu)
+static void check_header(const struct tcp_host *h, const struct nvme_tcp_hdr *hdr, const char *pdu)
 {
 	char digest[NVME_TCP_DIGEST];
 
@@ -305,7 +306,7 @@ static void check_header(const struct host *h, const struct nvme_tcp_hdr *hdr, c
 	must(!h->hdgst || !memcmp(digest, pdu + hdr->hlen, sizeof(digest)));
 }
 
-static void hear_pdu(struct host *h, const char *bytes)
+static void hear_pdu(struct tcp_host *h, const char *bytes)
 {
 	union {
 		struct nvme_tcp_hdr hdr;
@@ -340,7 +341,7 @@ static void hear_pdu(struct host *h, const char *bytes)
 	}
 }
 
-static void hear_all(struct host *h)
+static void hear_all(struct tcp_host *h)
 {
 	size_t at = 0;
 
@@ -361,7 +362,7 @@ static void hear_all(struct host *h)
 	h->have -= at;
 }
 
-bool host_hear(struct host *h)
+bool tcp_host_hear(struct tcp_host *h)
 {
 	bool heard = false;
 	ssize_t n;
@@ -379,28 +380,28 @@ bool host_hear(struct host *h)
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-void host_open(struct host *h, int fd)
+void tcp_host_open(struct tcp_host *h, int fd)
 {
 	char *in = h->in ? h->in : malloc(HOST_IN_MAX);
 
 	must(in);
-	*h = (struct host){ .fd = fd, .in = in };
+	*h = (struct tcp_host){ .fd = fd, .in = in };
 }
 
-void host_close(struct host *h)
+void tcp_host_close(struct tcp_host *h)
 {
 	if (h->fd >= 0)
 		world_disconnect(h->fd);
 	h->fd = -1;
 }
 
-void host_shut(struct host *h)
+void tcp_host_shut(struct tcp_host *h)
 {
 	shutdown(h->fd, SHUT_WR);
 }
 
 /* A target asks for no more than that at a time; writes of which nothing was asked for wait. */
-static bool owes_much(const struct host *h)
+static bool owes_much(const struct tcp_host *h)
 {
 	uint64_t left = 0;
 
@@ -411,7 +412,7 @@ static bool owes_much(const struct host *h)
 
 /* For an event, for its other half, or for the host itself: also one that came while the target
  * stood still, and is in line behind writes. */
-static bool may_wait(const struct host *h, unsigned cid)
+static bool may_wait(const struct tcp_host *h, unsigned cid)
 {
 	const union nvme_sqe *sqe = &h->cmds[cid].sqe;
 
@@ -419,7 +420,7 @@ static bool may_wait(const struct host *h, unsigned cid)
 	       sqe->common.flags & NVME_FUSE_MASK || count_r2ts(h, (uint16_t)cid) || owes_much(h);
 }
 
-void host_check_settled(const struct host *h)
+void tcp_host_check_settled(const struct tcp_host *h)
 {
 	if (h->fd < 0 || h->tainted || h->ended || !h->connected || h->open >= h->sqsize)
 		return;

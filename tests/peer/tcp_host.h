@@ -1,7 +1,7 @@
 /* tcp_host.h - a host's end of a connection: PDUs right by default, wrong where a program says so.
  *
  *   program ─▶ its PDU (pdu_out.h) ─▶ socket
- *   socket ─▶ host_hear(): everything that the target sends is checked
+ *   socket ─▶ tcp_host_hear(): everything that the target sends is checked
  *
  * A host that broke a rule is tainted: what it is told is still well-formed, but it may be
  * terminated. One that is not tainted is never terminated, and every answer fits a command. */
@@ -21,12 +21,12 @@ enum {
 	HOST_IN_MAX = HOST_DATA_MAX + 4096,
 };
 
-struct host_r2t {
+struct tcp_host_r2t {
 	uint16_t cccid, ttag;
 	uint32_t offset, left;
 };
 
-struct host {
+struct tcp_host {
 	int fd;                        /* -1: none */
 	bool asked;                    /* ICReq was sent */
 	bool ready, terminated, ended; /* ICResp, C2HTermReq, the end of the stream came */
@@ -44,7 +44,7 @@ struct host {
 		union nvme_sqe sqe;
 	} cmds[HOST_CIDS];
 	struct nvmf_connect_data connect; /* of the last one */
-	struct host_r2t r2ts[HOST_R2TS];
+	struct tcp_host_r2t r2ts[HOST_R2TS];
 	unsigned nr2ts;
 	size_t have;
 	char *in;
@@ -52,25 +52,25 @@ struct host {
 
 /* --- a connection ----------------------------------------------------------------------------- */
 
-void host_open(struct host *h, int fd);
-void host_shut(struct host *h); /* its half of the stream */
-void host_close(struct host *h);
-bool host_hear(struct host *h); /* unless it is deaf; true: there was something */
+void tcp_host_open(struct tcp_host *h, int fd);
+void tcp_host_shut(struct tcp_host *h); /* its half of the stream */
+void tcp_host_close(struct tcp_host *h);
+bool tcp_host_hear(struct tcp_host *h); /* unless it is deaf; true: there was something */
 
-uint32_t host_capsule_max(const struct host *h); /* data in a capsule, at least */
-void host_icreq(struct host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t);
+uint32_t tcp_host_capsule_max(const struct tcp_host *h); /* data in a capsule, at least */
+void tcp_host_icreq(struct tcp_host *h, uint8_t dgst, uint8_t hpda, uint32_t maxr2t);
 /* Gives it a command id; @len bytes of @data go into the capsule, @pad words before them. */
-void host_command(struct host *h, union nvme_sqe *sqe, const void *data, uint32_t len,
-		  unsigned pad);
+void tcp_host_command(struct tcp_host *h, union nvme_sqe *sqe, const void *data, uint32_t len,
+		      unsigned pad);
 /* Sends @len bytes of what an R2T asked for; 0, or more than it did: all. Bytes are @fill, unless
  * they are a Connect's. */
-void host_data(struct host *h, unsigned r2t, uint32_t len, uint8_t fill);
+void tcp_host_data(struct tcp_host *h, unsigned r2t, uint32_t len, uint8_t fill);
 /* All of what no R2T asked for, or not so. */
-void host_stray(struct host *h, const struct host_r2t *as, bool last);
-void host_term(struct host *h, uint16_t fes);
-void host_raw(struct host *h, const void *bytes, uint32_t len);
+void tcp_host_stray(struct tcp_host *h, const struct tcp_host_r2t *as, bool last);
+void tcp_host_term(struct tcp_host *h, uint16_t fes);
+void tcp_host_raw(struct tcp_host *h, const void *bytes, uint32_t len);
 
 /* After everybody had time: who could be answered was. */
-void host_check_settled(const struct host *h);
+void tcp_host_check_settled(const struct tcp_host *h);
 
 #endif

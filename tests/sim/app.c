@@ -21,7 +21,7 @@ static void check_failure(struct app *app, const struct app_io *io)
 	struct weft_err why;
 
 	weft_cmd_text(&io->cmd, &why);
-	world_tell("%s: %s", app->sim.name, why.text);
+	sim_tell("%s: %s", app->sim.name, why.text);
 	must((app->may_fail && lost) || disk_failures(io->disk) > io->failures);
 	if (!lost || io->cmd.op != WEFT_WRITE)
 		return;
@@ -31,7 +31,7 @@ static void check_failure(struct app *app, const struct app_io *io)
 }
 
 /* What began before power was lost was true then. */
-static void take_in(struct app_io *io)
+static void check_success(struct app_io *io)
 {
 	bool current = io->epoch == ledger_epoch();
 
@@ -48,7 +48,7 @@ static void take_in(struct app_io *io)
 	}
 }
 
-static void done(struct weft_cmd *cmd)
+static void on_io_done(struct weft_cmd *cmd)
 {
 	struct app_io *io = cmd->user;
 	struct app *app = io->app;
@@ -56,7 +56,7 @@ static void done(struct weft_cmd *cmd)
 	if (cmd->rc < 0)
 		check_failure(app, io);
 	else
-		take_in(io);
+		check_success(io);
 	if (cmd->op != WEFT_FLUSH)
 		ledger_put(io->block, cmd->op == WEFT_WRITE);
 	must(io->busy);
@@ -69,7 +69,7 @@ static void done(struct weft_cmd *cmd)
 
 static void fill_flush(struct app_io *io)
 {
-	io->disk = (unsigned)world_random(DISKS);
+	io->disk = (unsigned)sim_random(DISKS);
 	io->cmd.op = WEFT_FLUSH;
 	ledger_mark(io->disk, io->data);
 }
@@ -89,7 +89,7 @@ static bool fill_block(struct app_io *io, bool write)
 	io->cmd.length = DISK_BLOCK;
 	io->cmd.offset = (uint64_t)(io->block % DISK_BLOCKS) * DISK_BLOCK;
 	if (write) {
-		io->cmd.flags = world_chance(10) ? WEFT_FUA : 0;
+		io->cmd.flags = sim_chance(10) ? WEFT_FUA : 0;
 		ledger_fill(io->block, io->data);
 	} else {
 		io->floor = ledger_floor(io->block);
@@ -98,43 +98,43 @@ static bool fill_block(struct app_io *io, bool write)
 	return true;
 }
 
-static void start(struct app *app, struct app_io *io)
+static void submit_io(struct app *app, struct app_io *io)
 {
 	memset(&io->cmd, 0, sizeof(io->cmd));
 	io->app = app;
-	if (world_chance(2))
+	if (sim_chance(2))
 		fill_flush(io);
-	else if (!fill_block(io, world_chance(60)))
+	else if (!fill_block(io, sim_chance(60)))
 		return;
 	io->epoch = ledger_epoch();
 	io->failures = disk_failures(io->disk);
 	io->cmd.ns = app->ns[io->disk];
-	io->cmd.done = done;
+	io->cmd.done = on_io_done;
 	io->cmd.user = io;
 	io->busy = true;
 	app->busy++;
 	io->cmd.rc = weft_submit(app->queue, &io->cmd);
 	if (io->cmd.rc < 0)
-		done(&io->cmd);
+		on_io_done(&io->cmd);
 }
 
 /* --- the program ------------------------------------------------------------------------------ */
 
-static void drive(void *arg)
+static void drive_app(void *arg)
 {
 	struct app *app = arg;
 	bool idle = app->ending || weft_ctrl_state(app->ctrl, NULL) == WEFT_DEAD;
 
 	for (unsigned i = 0; i < APP_DEPTH && !idle; i++)
-		if (!app->ios[i].busy && world_chance(50))
-			start(app, &app->ios[i]);
+		if (!app->ios[i].busy && sim_chance(50))
+			submit_io(app, &app->ios[i]);
 	weft_queue_poll(app->queue, 0);
 }
 
 static void disconnect(struct app *app)
 {
 	if (app->queue) {
-		world_remove_reactor(app->queue->reactor);
+		sim_remove_reactor(app->queue->reactor);
 		weft_queue_close(app->queue);
 	}
 	for (unsigned i = 0; i < DISKS; i++)
@@ -162,7 +162,7 @@ static int connect_to(struct app *app, struct weft_err *err)
 	if (rc == 0)
 		rc = weft_queue_open(app->ctrl, &app->queue, err);
 	if (rc == 0)
-		world_add_reactor(app->queue->reactor, &app->sim, drive, app);
+		sim_add_reactor(app->queue->reactor, &app->sim, drive_app, app);
 	else
 		disconnect(app);
 	return rc;
@@ -177,9 +177,9 @@ void app_start(struct app *app, unsigned number, const char *uri, bool may_fail)
 	app->uri = uri;
 	app->may_fail = may_fail;
 	app->sim.name = names[number];
-	world_node = &app->sim;
+	sim_current_node = &app->sim;
 	if (connect_to(app, &err) < 0) {
-		world_tell("%s: %s", app->sim.name, err.text);
+		sim_tell("%s: %s", app->sim.name, err.text);
 		must(!"connected");
 	}
 }
@@ -188,12 +188,12 @@ void app_look(struct app *app)
 {
 	if (app->busy || (app->ctrl && weft_ctrl_state(app->ctrl, NULL) != WEFT_DEAD))
 		return;
-	world_node = &app->sim;
+	sim_current_node = &app->sim;
 	if (app->ctrl)
 		disconnect(app);
 	if (connect_to(app, NULL) == 0)
-		world_tell("%s: connected anew", app->sim.name);
-	world_node = NULL;
+		sim_tell("%s: connected anew", app->sim.name);
+	sim_current_node = NULL;
 }
 
 static bool is_idle(void *arg)
@@ -206,11 +206,11 @@ static bool is_idle(void *arg)
 void app_end(struct app *app)
 {
 	app->ending = true;
-	must(world_run_until(is_idle, app, 120000 * MS));
+	must(sim_run_until(is_idle, app, 120000 * MS));
 }
 
 void app_close(struct app *app)
 {
-	world_node = &app->sim;
+	sim_current_node = &app->sim;
 	disconnect(app);
 }

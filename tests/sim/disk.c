@@ -158,7 +158,7 @@ static void post_report(struct sim_event *event)
 /* What failed may have been done all the same. */
 static bool fails(struct disk *disk)
 {
-	if (!disk->trouble || world_chance(50))
+	if (!disk->trouble || sim_chance(50))
 		return false;
 	disk->failures++;
 	return true;
@@ -170,7 +170,7 @@ static void due(struct sim_event *event)
 	struct disk *disk = work->way->disk;
 	bool failed = fails(disk);
 
-	if (!failed || (work->io.kind == WEFT_IO_WRITE && world_chance(50)))
+	if (!failed || (work->io.kind == WEFT_IO_WRITE && sim_chance(50)))
 		media_carry_out(&disk->media, &work->io);
 	if (!work->asks) {
 		end_work(work);
@@ -178,20 +178,20 @@ static void due(struct sim_event *event)
 	}
 	work->rc = failed ? -EIO : 0;
 	work->event.fn = post_report;
-	world_at(&work->event, world_random(20 * US));
+	sim_at(&work->event, sim_random(20 * US));
 }
 
 static uint64_t how_long(void)
 {
-	switch (world_random(200)) {
+	switch (sim_random(200)) {
 	case 0:
-		return world_random(world_chance(10) ? 15000 * MS : 3000 * MS);
+		return sim_random(sim_chance(10) ? 15000 * MS : 3000 * MS);
 	case 1:
 	case 2:
 	case 3:
-		return world_random(50 * MS);
+		return sim_random(50 * MS);
 	default:
-		return 5 * US + world_random(200 * US);
+		return 5 * US + sim_random(200 * US);
 	}
 }
 
@@ -218,7 +218,7 @@ static int disk_submit(struct weft_backend *be, struct weft_io *io)
 		return -EIO;
 	work = new_work(way_of(be), io);
 	work->event.fn = due;
-	world_at(&work->event, how_long());
+	sim_at(&work->event, how_long());
 	return 0;
 }
 
@@ -277,9 +277,9 @@ static void killed(struct work *work)
 		work->io.buf = copy;
 	}
 	work->asks = NULL;
-	if (copy && !carried_out && world_chance(60))
+	if (copy && !carried_out && sim_chance(60))
 		return;
-	world_cancel(&work->event);
+	sim_cancel(&work->event);
 	end_work(work);
 }
 
@@ -309,7 +309,7 @@ static void forget_late_ones(void)
 	weft_list_for_each_safe(work, tmp, &works, link) {
 		if (work->asks)
 			continue;
-		world_cancel(&work->event);
+		sim_cancel(&work->event);
 		end_work(work);
 	}
 }

@@ -9,13 +9,13 @@ enum { TROUBLE_APPS_MAX = 4 };
 
 static struct node *any_node(const struct faults *f)
 {
-	return &f->nodes[world_random(f->nnodes)];
+	return &f->nodes[sim_random(f->nnodes)];
 }
 
 /* NULL: all of them */
 static const struct sim_node *any_host(const struct faults *f)
 {
-	unsigned i = (unsigned)world_random(f->napps + 1);
+	unsigned i = (unsigned)sim_random(f->napps + 1);
 
 	return i < f->napps ? &f->apps[i].sim : NULL;
 }
@@ -27,28 +27,28 @@ static const char *name_of(const struct sim_node *host)
 
 /* --- ways ------------------------------------------------------------------------------------- */
 
-static bool reset(const struct faults *f, struct trouble *t)
+static bool reset_connection(const struct faults *f, struct active_fault *t)
 {
-	uint16_t port = any_node(f)->ports[world_random(NODE_PORTS)];
+	uint16_t port = any_node(f)->ports[sim_random(NODE_PORTS)];
 	const struct sim_node *host = any_host(f);
 
-	world_tell("reset: %s, port %u", name_of(host), port);
-	wires_reset(host, port);
+	sim_tell("reset: %s, port %u", name_of(host), port);
+	network_reset(host, port);
 	return true;
 }
 
-static void heal(const struct faults *f, const struct trouble *t)
+static void heal_path(const struct faults *f, const struct active_fault *t)
 {
-	world_tell("healed: %s, port %u", name_of(t->host), t->port);
+	sim_tell("healed: %s, port %u", name_of(t->host), t->port);
 	port_heal(t->host, t->port);
 }
 
-static bool cut(const struct faults *f, struct trouble *t)
+static bool cut_path(const struct faults *f, struct active_fault *t)
 {
-	t->port = any_node(f)->ports[world_random(NODE_PORTS)];
+	t->port = any_node(f)->ports[sim_random(NODE_PORTS)];
 	t->host = any_host(f);
-	t->end = heal;
-	world_tell("cut: %s, port %u", name_of(t->host), t->port);
+	t->end = heal_path;
+	sim_tell("cut: %s, port %u", name_of(t->host), t->port);
 	port_cut(t->host, t->port);
 	return true;
 }
@@ -56,27 +56,27 @@ static bool cut(const struct faults *f, struct trouble *t)
 /* --- processes -------------------------------------------------------------------------------- */
 
 /* It was not ended meanwhile. */
-static bool is_same(const struct trouble *t)
+static bool is_same(const struct active_fault *t)
 {
 	return t->node->process && t->node->process == t->process;
 }
 
-static void go_on(const struct faults *f, const struct trouble *t)
+static void resume_process(const struct faults *f, const struct active_fault *t)
 {
 	if (!is_same(t))
 		return;
-	world_tell("%s goes on", t->node->name);
+	sim_tell("%s goes on", t->node->name);
 	node_set_still(t->node, false);
 }
 
-static bool stand_still(const struct faults *f, struct trouble *t)
+static bool pause_process(const struct faults *f, struct active_fault *t)
 {
 	t->node = any_node(f);
 	t->process = t->node->process;
 	if (!t->process)
 		return false;
-	t->end = go_on;
-	world_tell("%s stands still", t->node->name);
+	t->end = resume_process;
+	sim_tell("%s stands still", t->node->name);
 	node_set_still(t->node, true);
 	return true;
 }
@@ -104,43 +104,44 @@ static void take_turns(struct sim_event *event)
 	struct share *s = container_of(event, struct share, event);
 
 	set_still(s, !s->still);
-	world_at(event, s->still ? world_random(300 * MS) : MS + world_random(4 * MS));
+	sim_at(event, s->still ? sim_random(300 * MS) : MS + sim_random(4 * MS));
 }
 
-static void calm(const struct faults *f, const struct trouble *t)
+static void calm(const struct faults *f, const struct active_fault *t)
 {
-	world_tell("the CPUs are free");
+	sim_tell("the CPUs are free");
 	for (unsigned i = 0; i < nshares; i++) {
-		world_cancel(&shares[i].event);
+		sim_cancel(&shares[i].event);
 		set_still(&shares[i], false);
 	}
 	nshares = 0;
 }
 
-static bool keep_busy(const struct faults *f, struct trouble *t)
+static bool keep_busy(const struct faults *f, struct active_fault *t)
 {
 	if (nshares)
 		return false;
-	world_tell("the CPUs are busy");
+	sim_tell("the CPUs are busy");
 	for (unsigned i = 0; i < f->nnodes; i++)
 		shares[nshares++] = (struct share){ .node = &f->nodes[i] };
 	for (unsigned i = 0; i < f->napps; i++)
 		shares[nshares++] = (struct share){ .app = &f->apps[i] };
 	for (unsigned i = 0; i < nshares; i++) {
 		shares[i].event.fn = take_turns;
-		world_at(&shares[i].event, world_random(10 * MS));
+		sim_at(&shares[i].event, sim_random(10 * MS));
 	}
 	t->end = calm;
 	return true;
 }
 
-static void start_again(const struct faults *f, const struct trouble *t)
+static void start_again(const struct faults *f, const struct active_fault *t)
 {
 	if (!t->node->process)
 		node_start(t->node);
 }
 
-static bool end_process(const struct faults *f, struct trouble *t, void (*how)(struct node *node))
+static bool end_process(const struct faults *f, struct active_fault *t,
+			void (*how)(struct node *node))
 {
 	t->node = any_node(f);
 	if (!t->node->process)
@@ -160,39 +161,39 @@ static void kill_silently(struct node *node)
 	node_kill(node, true);
 }
 
-static bool kill(const struct faults *f, struct trouble *t)
+static bool kill_process(const struct faults *f, struct active_fault *t)
 {
 	return end_process(f, t, kill_loudly);
 }
 
-static bool crash(const struct faults *f, struct trouble *t)
+static bool crash_machine(const struct faults *f, struct active_fault *t)
 {
 	return end_process(f, t, kill_silently);
 }
 
-static bool stop(const struct faults *f, struct trouble *t)
+static bool stop_node(const struct faults *f, struct active_fault *t)
 {
 	return end_process(f, t, node_stop);
 }
 
 /* --- storage ---------------------------------------------------------------------------------- */
 
-void trouble_start_all(const struct faults *f)
+void faults_start_all_nodes(const struct faults *f)
 {
 	for (unsigned i = 0; i < f->nnodes; i++)
 		if (!f->nodes[i].process)
 			node_start(&f->nodes[i]);
 }
 
-static void restore_power(const struct faults *f, const struct trouble *t)
+static void restore_power(const struct faults *f, const struct active_fault *t)
 {
 	ledger_restore_power();
-	trouble_start_all(f);
+	faults_start_all_nodes(f);
 }
 
-static bool lose_power(const struct faults *f, struct trouble *t)
+static bool lose_power(const struct faults *f, struct active_fault *t)
 {
-	world_tell("power is lost");
+	sim_tell("power is lost");
 	for (unsigned i = 0; i < f->nnodes; i++)
 		if (f->nodes[i].process)
 			node_kill(&f->nodes[i], true);
@@ -202,86 +203,86 @@ static bool lose_power(const struct faults *f, struct trouble *t)
 	return true;
 }
 
-static void mend_disk(const struct faults *f, const struct trouble *t)
+static void mend_disk(const struct faults *f, const struct active_fault *t)
 {
-	world_tell("disk %u is mended", t->disk);
+	sim_tell("disk %u is mended", t->disk);
 	disk_trouble(t->disk, false);
 }
 
-static bool break_disk(const struct faults *f, struct trouble *t)
+static bool break_disk(const struct faults *f, struct active_fault *t)
 {
-	t->disk = (unsigned)world_random(DISKS);
+	t->disk = (unsigned)sim_random(DISKS);
 	t->end = mend_disk;
-	world_tell("disk %u has errors", t->disk);
+	sim_tell("disk %u has errors", t->disk);
 	disk_trouble(t->disk, true);
 	return true;
 }
 
 /* --- what an operator does -------------------------------------------------------------------- */
 
-static void reset_ana(const struct faults *f, const struct trouble *t)
+static void reset_ana(const struct faults *f, const struct active_fault *t)
 {
 	if (is_same(t))
-		order_ana_back(t->node, t->disk + 1, t->port);
+		operator_ana_back(t->node, t->disk + 1, t->port);
 }
 
 /* What is lost for good is so through the first port only: one has to stay. */
-static bool change_ana(const struct faults *f, struct trouble *t)
+static bool change_ana(const struct faults *f, struct active_fault *t)
 {
 	bool for_good;
-	unsigned state = order_any_state(&for_good);
+	unsigned state = operator_any_state(&for_good);
 
 	t->node = any_node(f);
 	t->process = t->node->process;
-	t->disk = (unsigned)world_random(DISKS);
-	t->port = for_good ? 1 : (uint16_t)world_random(NODE_PORTS + 1);
+	t->disk = (unsigned)sim_random(DISKS);
+	t->port = for_good ? 1 : (uint16_t)sim_random(NODE_PORTS + 1);
 	if (!t->process)
 		return false;
 	t->end = reset_ana;
-	order_ana(t->node, t->disk + 1, t->port, state);
+	operator_ana(t->node, t->disk + 1, t->port, state);
 	return true;
 }
 
-static bool move(const struct faults *f, struct trouble *t)
+static bool move_group(const struct faults *f, struct active_fault *t)
 {
 	struct node *node = any_node(f);
 
 	if (!node->process)
 		return false;
-	order_move(node, (unsigned)world_random(DISKS + 1), 1 + (unsigned)world_random(f->nnodes));
+	operator_move(node, (unsigned)sim_random(DISKS + 1), 1 + (unsigned)sim_random(f->nnodes));
 	return true;
 }
 
-static void end_drain(const struct faults *f, const struct trouble *t)
+static void end_drain(const struct faults *f, const struct active_fault *t)
 {
 	if (is_same(t))
-		order_drain(t->node, false);
+		operator_drain(t->node, false);
 }
 
-static bool drain(const struct faults *f, struct trouble *t)
+static bool drain_node(const struct faults *f, struct active_fault *t)
 {
 	t->node = any_node(f);
 	t->process = t->node->process;
 	if (!t->process)
 		return false;
 	t->end = end_drain;
-	order_drain(t->node, true);
+	operator_drain(t->node, true);
 	return true;
 }
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-const struct trouble_kind trouble_kinds[] = {
-	[FAULT_RESET] = { "resets", reset },
-	[FAULT_CUT] = { "cuts", cut },
-	[FAULT_STILL] = { "standstills", stand_still },
+const struct fault_type fault_types[] = {
+	[FAULT_RESET] = { "resets", reset_connection },
+	[FAULT_CUT] = { "cuts", cut_path },
+	[FAULT_STILL] = { "standstills", pause_process },
 	[FAULT_BUSY] = { "busy times", keep_busy },
-	[FAULT_KILL] = { "kills", kill },
-	[FAULT_CRASH] = { "crashes", crash },
-	[FAULT_STOP] = { "stops", stop },
+	[FAULT_KILL] = { "kills", kill_process },
+	[FAULT_CRASH] = { "crashes", crash_machine },
+	[FAULT_STOP] = { "stops", stop_node },
 	[FAULT_POWER] = { "power losses", lose_power },
 	[FAULT_ERROR] = { "disk errors", break_disk },
 	[FAULT_ANA] = { "ANA changes", change_ana },
-	[FAULT_MOVE] = { "moves", move },
-	[FAULT_DRAIN] = { "drains", drain },
+	[FAULT_MOVE] = { "moves", move_group },
+	[FAULT_DRAIN] = { "drains", drain_node },
 };

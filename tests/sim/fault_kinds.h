@@ -5,8 +5,8 @@
 #include "faults.h"
 
 /* One that lasts. */
-struct trouble {
-	void (*end)(const struct faults *f, const struct trouble *t); /* NULL: there is none */
+struct active_fault {
+	void (*end)(const struct faults *f, const struct active_fault *t); /* NULL: there is none */
 	uint64_t ends_ns;
 	struct node *node;
 	const struct process *process; /* that it was about */
@@ -15,12 +15,12 @@ struct trouble {
 	unsigned disk;
 };
 
-extern const struct trouble_kind {
+extern const struct fault_type {
 	const char *name;
 	/* Sets t->end if it is to be mended. false: it cannot be, now. */
-	bool (*begin)(const struct faults *f, struct trouble *t);
-} trouble_kinds[FAULT_KINDS];
+	bool (*begin)(const struct faults *f, struct active_fault *t);
+} fault_types[FAULT_KINDS];
 
-void trouble_start_all(const struct faults *f); /* processes that do not run */
+void faults_start_all_nodes(const struct faults *f); /* processes that do not run */
 
 #endif

@@ -11,14 +11,12 @@
 
 enum { AT_ONCE = 3 };
 
-static struct trouble troubles[AT_ONCE];
+static struct active_fault troubles[AT_ONCE];
 
 /* Mostly short; sometimes longer than anybody's patience. */
 static uint64_t a_while(void)
 {
-	return world_random(world_chance(80) ? 300 * MS :
-			    world_chance(80) ? 3000 * MS :
-					       20000 * MS);
+	return sim_random(sim_chance(80) ? 300 * MS : sim_chance(80) ? 3000 * MS : 20000 * MS);
 }
 
 static enum fault_kind any_kind(const struct faults *f)
@@ -26,20 +24,20 @@ static enum fault_kind any_kind(const struct faults *f)
 	unsigned kind;
 
 	do {
-		kind = (unsigned)world_random(FAULT_KINDS);
+		kind = (unsigned)sim_random(FAULT_KINDS);
 	} while (!(f->kinds & 1u << kind));
 	return kind;
 }
 
-static void end_trouble(const struct faults *f, struct trouble *t)
+static void end_trouble(const struct faults *f, struct active_fault *t)
 {
-	void (*end)(const struct faults *f, const struct trouble *t) = t->end;
+	void (*end)(const struct faults *f, const struct active_fault *t) = t->end;
 
 	t->end = NULL;
 	end(f, t);
 }
 
-static struct trouble *find_room(void)
+static struct active_fault *find_room(void)
 {
 	for (unsigned i = 0; i < AT_ONCE; i++)
 		if (!troubles[i].end)
@@ -49,12 +47,12 @@ static struct trouble *find_room(void)
 
 static bool begin_one(struct faults *f)
 {
-	struct trouble *t = find_room();
+	struct active_fault *t = find_room();
 	enum fault_kind kind = any_kind(f);
 
-	if (!t || !trouble_kinds[kind].begin(f, t))
+	if (!t || !fault_types[kind].begin(f, t))
 		return false;
-	t->ends_ns = world_now() + a_while() * f->pace;
+	t->ends_ns = sim_now() + a_while() * f->pace;
 	f->count[kind]++;
 	return true;
 }
@@ -62,7 +60,7 @@ static bool begin_one(struct faults *f)
 static void end_those_due(const struct faults *f)
 {
 	for (unsigned i = 0; i < AT_ONCE; i++)
-		if (troubles[i].end && troubles[i].ends_ns <= world_now())
+		if (troubles[i].end && troubles[i].ends_ns <= sim_now())
 			end_trouble(f, &troubles[i]);
 }
 
@@ -70,7 +68,7 @@ void faults_run(struct faults *f, unsigned n)
 {
 	while (n) {
 		n -= begin_one(f);
-		world_run(world_random(200 * MS) * f->pace);
+		sim_run(sim_random(200 * MS) * f->pace);
 		end_those_due(f);
 		for (unsigned i = 0; i < f->napps; i++)
 			app_look(&f->apps[i]);
@@ -78,7 +76,7 @@ void faults_run(struct faults *f, unsigned n)
 	for (unsigned i = 0; i < AT_ONCE; i++)
 		if (troubles[i].end)
 			end_trouble(f, &troubles[i]);
-	trouble_start_all(f);
+	faults_start_all_nodes(f);
 }
 
 void faults_format(const unsigned count[FAULT_KINDS], char *text, size_t size)
@@ -92,5 +90,5 @@ void faults_format(const unsigned count[FAULT_KINDS], char *text, size_t size)
 	for (unsigned i = 0, told = 0; i < FAULT_KINDS; i++)
 		if (count[i])
 			n += snprintf(text + n, size - (size_t)n, "%s %u %s", told++ ? "," : ":",
-				      count[i], trouble_kinds[i].name);
+				      count[i], fault_types[i].name);
 }

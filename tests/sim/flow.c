@@ -60,12 +60,12 @@ static void drop_what_stayed(struct flow *f)
 static void set_off(struct flow *f, struct piece *piece)
 {
 	piece->left = true;
-	piece->due_ns = world_now() + f->latency_ns + world_random(20 * US);
+	piece->due_ns = sim_now() + f->latency_ns + sim_random(20 * US);
 }
 
 int flow_take(struct flow *f, int fd, bool held)
 {
-	size_t room = 1 + world_random(PIECE_MAX);
+	size_t room = 1 + sim_random(PIECE_MAX);
 	struct piece *piece = malloc(sizeof(*piece) + room);
 	ssize_t n;
 
@@ -92,7 +92,7 @@ bool flow_give(struct flow *f, int fd)
 
 	if (piece && !piece->left)
 		set_off(f, piece);
-	if (!piece || piece->due_ns > world_now())
+	if (!piece || piece->due_ns > sim_now())
 		return false;
 	n = send(fd, piece->bytes + piece->at, piece->length - piece->at,
 		 MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -106,5 +106,5 @@ bool flow_give(struct flow *f, int fd)
 
 uint64_t flow_due(const struct flow *f)
 {
-	return first(f) && first(f)->due_ns > world_now() ? first(f)->due_ns : UINT64_MAX;
+	return first(f) && first(f)->due_ns > sim_now() ? first(f)->due_ns : UINT64_MAX;
 }

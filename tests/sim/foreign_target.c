@@ -34,21 +34,21 @@ struct kept {
 
 static unsigned busy;
 
-unsigned strangers_busy(void)
+unsigned foreign_targets_busy(void)
 {
 	return busy;
 }
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-static void say(struct talk *talk, const void *bytes, size_t length)
+static void send_pdu(struct talk *talk, const void *bytes, size_t length)
 {
 	ssize_t n = send(talk->fd, bytes, length, MSG_NOSIGNAL);
 
 	must(n == (ssize_t)length || (n < 0 && errno != EAGAIN));
 }
 
-void stranger_answer(struct talk *talk, uint16_t cid, uint16_t status, uint64_t result)
+void foreign_answer(struct talk *talk, uint16_t cid, uint16_t status, uint64_t result)
 {
 	const struct nvme_tcp_resp resp = {
 		.hdr = { NVME_TCP_RESP, 0, sizeof(resp), 0, cpu_to_le32(sizeof(resp)) },
@@ -59,10 +59,10 @@ void stranger_answer(struct talk *talk, uint16_t cid, uint16_t status, uint64_t 
 			 .status = cpu_to_le16((uint16_t)(status << 1)) },
 	};
 
-	say(talk, &resp, sizeof(resp));
+	send_pdu(talk, &resp, sizeof(resp));
 }
 
-void stranger_answer_data(struct talk *talk, uint16_t cid, const void *data, uint32_t length)
+void foreign_answer_data(struct talk *talk, uint16_t cid, const void *data, uint32_t length)
 {
 	const struct nvme_tcp_data head = {
 		.hdr = { NVME_TCP_C2H_DATA, NVME_TCP_F_LAST, sizeof(head), sizeof(head),
@@ -71,16 +71,16 @@ void stranger_answer_data(struct talk *talk, uint16_t cid, const void *data, uin
 		.datal = cpu_to_le32(length),
 	};
 
-	say(talk, &head, sizeof(head));
-	say(talk, data, length);
-	stranger_answer(talk, cid, 0, 0);
+	send_pdu(talk, &head, sizeof(head));
+	send_pdu(talk, data, length);
+	foreign_answer(talk, cid, 0, 0);
 }
 
 /* --- what is kept ----------------------------------------------------------------------------- */
 
-static void drop(struct kept *kept)
+static void drop_command(struct kept *kept)
 {
-	world_cancel(&kept->event);
+	sim_cancel(&kept->event);
 	weft_list_remove(&kept->link);
 	free(kept);
 	busy--;
@@ -96,21 +96,21 @@ static void carry_out(struct sim_event *event)
 					   (unsigned)(kept->io.offset / DISK_BLOCK),
 				   kept->io.buf);
 	if (kept->talk && kept->io.kind == WEFT_IO_READ)
-		stranger_answer_data(kept->talk, kept->cid, kept->data, DISK_BLOCK);
+		foreign_answer_data(kept->talk, kept->cid, kept->data, DISK_BLOCK);
 	else if (kept->talk)
-		stranger_answer(kept->talk, kept->cid, 0, 0);
-	drop(kept);
+		foreign_answer(kept->talk, kept->cid, 0, 0);
+	drop_command(kept);
 }
 
 /* So often longer than anybody's patience that it has something in hand whenever it is lost. */
 static uint64_t how_long(void)
 {
-	if (world_chance(90))
-		return 5 * US + world_random(200 * US);
-	return world_random(world_chance(50) ? 300 * MS : 12000 * MS);
+	if (sim_chance(90))
+		return 5 * US + sim_random(200 * US);
+	return sim_random(sim_chance(50) ? 300 * MS : 12000 * MS);
 }
 
-void stranger_keep(struct talk *talk, uint16_t cid, unsigned disk, const struct weft_io *io)
+void foreign_keep(struct talk *talk, uint16_t cid, unsigned disk, const struct weft_io *io)
 {
 	struct kept *kept = calloc(1, sizeof(*kept));
 
@@ -126,7 +126,7 @@ void stranger_keep(struct talk *talk, uint16_t cid, unsigned disk, const struct 
 	kept->event.fn = carry_out;
 	weft_list_push(&talk->owner->kept, &kept->link);
 	busy++;
-	world_at(&kept->event, how_long());
+	sim_at(&kept->event, how_long());
 }
 
 /* --- the end of an association ---------------------------------------------------------------- */
@@ -155,17 +155,17 @@ static void end(struct sim_event *event)
 		struct kept *kept = container_of(link, struct kept, link);
 
 		weft_list_init(&kept->link);
-		drop(kept);
+		drop_command(kept);
 	}
 	while (!weft_list_empty(&owner->talks))
 		hang_up(container_of(owner->talks.next, struct talk, of_owner));
-	world_cancel(&owner->look);
+	sim_cancel(&owner->look);
 	weft_list_remove(&owner->link);
 	free(owner);
 }
 
 /* What it has in hand now is carried out while there is time, as late as that, or not at all. */
-static void learn(struct owner *owner)
+static void on_host_lost(struct owner *owner)
 {
 	uint64_t cqt_ns = owner->stranger->kind->cqt_ms * MS;
 	struct kept *kept, *next;
@@ -173,15 +173,15 @@ static void learn(struct owner *owner)
 	if (owner->knows)
 		return;
 	owner->knows = true;
-	world_cancel(&owner->look);
+	sim_cancel(&owner->look);
 	weft_list_for_each_safe(kept, next, &owner->kept, link) {
-		if (!cqt_ns || world_chance(30))
-			drop(kept);
+		if (!cqt_ns || sim_chance(30))
+			drop_command(kept);
 		else
-			world_at(&kept->event, world_random(cqt_ns));
+			sim_at(&kept->event, sim_random(cqt_ns));
 	}
 	owner->end.fn = end;
-	world_at(&owner->end, cqt_ns);
+	sim_at(&owner->end, cqt_ns);
 }
 
 static void look_for_traffic(struct sim_event *event)
@@ -189,19 +189,19 @@ static void look_for_traffic(struct sim_event *event)
 	struct owner *owner = container_of(event, struct owner, look);
 
 	if (!owner->traffic) {
-		world_tell("controller %u misses its host", owner->cntlid);
-		learn(owner);
+		sim_tell("controller %u misses its host", owner->cntlid);
+		on_host_lost(owner);
 		return;
 	}
 	owner->traffic = false;
-	world_at(&owner->look, owner->kato_ns);
+	sim_at(&owner->look, owner->kato_ns);
 }
 
 /* --- its beginning ---------------------------------------------------------------------------- */
 
-struct owner *stranger_own(struct talk *talk, uint32_t kato_ms)
+struct owner *foreign_own(struct talk *talk, uint32_t kato_ms)
 {
-	struct stranger *s = talk->stranger;
+	struct foreign_target *s = talk->stranger;
 	struct owner *owner = calloc(1, sizeof(*owner));
 
 	must(owner && kato_ms);
@@ -212,11 +212,11 @@ struct owner *stranger_own(struct talk *talk, uint32_t kato_ms)
 	weft_list_init(&owner->kept);
 	weft_list_push(&s->owners, &owner->link);
 	owner->look.fn = look_for_traffic;
-	world_at(&owner->look, owner->kato_ns);
+	sim_at(&owner->look, owner->kato_ns);
 	return owner;
 }
 
-struct owner *stranger_find(const struct stranger *s, uint16_t cntlid)
+struct owner *foreign_find(const struct foreign_target *s, uint16_t cntlid)
 {
 	struct owner *owner;
 
@@ -226,7 +226,7 @@ struct owner *stranger_find(const struct stranger *s, uint16_t cntlid)
 	return NULL;
 }
 
-void stranger_join(struct talk *talk, struct owner *owner)
+void foreign_join(struct talk *talk, struct owner *owner)
 {
 	talk->owner = owner;
 	weft_list_push(&owner->talks, &talk->of_owner);
@@ -241,7 +241,7 @@ static void initialize(struct talk *talk)
 		.maxh2cdata = cpu_to_le32(NVME_TCP_H2C_DATA_MIN),
 	};
 
-	say(talk, &icresp, sizeof(icresp));
+	send_pdu(talk, &icresp, sizeof(icresp));
 }
 
 /* What the host sends is ours, and right. */
@@ -257,8 +257,8 @@ static size_t take_pdu(struct talk *talk)
 		initialize(talk);
 	} else {
 		must(pdu->hdr.type == NVME_TCP_CMD);
-		stranger_command(talk, &pdu->sqe, talk->in + sizeof(*pdu),
-				 (uint32_t)(length - sizeof(*pdu)));
+		foreign_command(talk, &pdu->sqe, talk->in + sizeof(*pdu),
+				(uint32_t)(length - sizeof(*pdu)));
 	}
 	return length;
 }
@@ -273,7 +273,7 @@ static void take_in(struct talk *talk)
 	}
 }
 
-static void watch(struct stranger *s, int fd, bool *ready)
+static void epoll_add_fd(struct foreign_target *s, int fd, bool *ready)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = ready };
 
@@ -281,7 +281,7 @@ static void watch(struct stranger *s, int fd, bool *ready)
 }
 
 /* Sockets that have something; asking each of them would cost most of all time. */
-static void look(struct stranger *s)
+static void look(struct foreign_target *s)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int n = epoll_wait(s->watch, events, EVENTS_MAX, 0);
@@ -310,12 +310,12 @@ static void listen_to(struct talk *talk)
 		return;
 	epoll_ctl(talk->stranger->watch, EPOLL_CTL_DEL, talk->fd, NULL);
 	if (n <= 0 && talk->owner)
-		learn(talk->owner);
+		on_host_lost(talk->owner);
 	else if (n <= 0)
 		hang_up(talk);
 }
 
-static void accept_from(struct stranger *s, int listener)
+static void accept_from(struct foreign_target *s, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct talk *talk;
@@ -326,13 +326,13 @@ static void accept_from(struct stranger *s, int listener)
 	must(talk);
 	talk->stranger = s;
 	talk->fd = fd;
-	watch(s, fd, &talk->ready);
+	epoll_add_fd(s, fd, &talk->ready);
 	weft_list_push(&s->talks, &talk->link);
 }
 
-static void turn(void *arg)
+static void turn_target(void *arg)
 {
-	struct stranger *s = arg;
+	struct foreign_target *s = arg;
 	struct talk *talk, *next;
 
 	look(s);
@@ -358,11 +358,11 @@ static int open_listener(uint16_t *socket_port)
 	return fd;
 }
 
-struct stranger *stranger_open(const struct sim_node *sim, const struct stranger_kind *kind,
-			       uint16_t *sockets, unsigned count)
+struct foreign_target *foreign_open(const struct sim_node *sim, const struct foreign_kind *kind,
+				    uint16_t *sockets, unsigned count)
 {
 	const struct weft_reactor_options options = { .cpu = -1 };
-	struct stranger *s = calloc(1, sizeof(*s));
+	struct foreign_target *s = calloc(1, sizeof(*s));
 
 	must(s && count <= STRANGER_PORTS);
 	s->sim = sim;
@@ -372,20 +372,20 @@ struct stranger *stranger_open(const struct sim_node *sim, const struct stranger
 	s->watch = epoll_create1(EPOLL_CLOEXEC);
 	for (unsigned i = 0; i < count; i++) {
 		s->listeners[i] = open_listener(&sockets[i]);
-		watch(s, s->listeners[i], &s->called[i]);
+		epoll_add_fd(s, s->listeners[i], &s->called[i]);
 	}
 	s->nlisteners = count;
 	must(!weft_reactor_create(&s->reactor, &options, NULL));
-	world_add_reactor(s->reactor, sim, turn, s);
+	sim_add_reactor(s->reactor, sim, turn_target, s);
 	return s;
 }
 
-void stranger_close(struct stranger *s)
+void foreign_close(struct foreign_target *s)
 {
 	struct owner *owner, *next;
 
 	weft_list_for_each_safe(owner, next, &s->owners, link) {
-		world_cancel(&owner->end);
+		sim_cancel(&owner->end);
 		end(&owner->end);
 	}
 	while (!weft_list_empty(&s->talks))
@@ -393,7 +393,7 @@ void stranger_close(struct stranger *s)
 	for (unsigned i = 0; i < s->nlisteners; i++)
 		close(s->listeners[i]);
 	close(s->watch);
-	world_remove_reactor(s->reactor);
+	sim_remove_reactor(s->reactor);
 	weft_reactor_destroy(s->reactor);
 	free(s);
 }

@@ -12,19 +12,19 @@
 #include <stdint.h>
 
 struct sim_node;
-struct stranger;
+struct foreign_target;
 
 /* What it needs, besides a keep-alive time to see that there was no traffic in the last one
  * (TBKAS), to be done with its commands. 0: it drops them, at once. */
-struct stranger_kind {
+struct foreign_kind {
 	unsigned cqt_ms;
 };
 
 /* Listens on @count ports of the system's choice, which @sockets gets. */
-struct stranger *stranger_open(const struct sim_node *sim, const struct stranger_kind *kind,
-			       uint16_t *sockets, unsigned count);
+struct foreign_target *foreign_open(const struct sim_node *sim, const struct foreign_kind *kind,
+				    uint16_t *sockets, unsigned count);
 /* All hosts have gone. */
-void stranger_close(struct stranger *s);
-unsigned strangers_busy(void); /* commands that are kept */
+void foreign_close(struct foreign_target *s);
+unsigned foreign_targets_busy(void); /* commands that are kept */
 
 #endif

@@ -14,16 +14,16 @@ static void connect_queue(struct talk *talk, const struct nvmf_connect_cmd *cmd,
 	struct owner *owner = NULL;
 
 	if (!le16_to_cpu(cmd->qid))
-		owner = stranger_own(talk, le32_to_cpu(cmd->kato));
+		owner = foreign_own(talk, le32_to_cpu(cmd->kato));
 	else
-		owner = stranger_find(talk->stranger, le16_to_cpu(d->cntlid));
+		owner = foreign_find(talk->stranger, le16_to_cpu(d->cntlid));
 	if (!owner || owner->knows) {
-		stranger_answer(talk, le16_to_cpu(cmd->cid), SC_COMMAND(CONNECT_INVALID_PARAM), 0);
+		foreign_answer(talk, le16_to_cpu(cmd->cid), SC_COMMAND(CONNECT_INVALID_PARAM), 0);
 		return;
 	}
 	talk->qid = le16_to_cpu(cmd->qid);
-	stranger_join(talk, owner);
-	stranger_answer(talk, le16_to_cpu(cmd->cid), 0, owner->cntlid);
+	foreign_join(talk, owner);
+	foreign_answer(talk, le16_to_cpu(cmd->cid), 0, owner->cntlid);
 }
 
 static uint64_t property(const struct owner *owner, uint32_t offset)
@@ -57,15 +57,15 @@ static void fabrics(struct talk *talk, const union nvme_sqe *sqe, const void *da
 		connect_queue(talk, &sqe->connect, data);
 		break;
 	case NVMF_PROPERTY_GET:
-		stranger_answer(talk, cid, 0,
-				property(talk->owner, le32_to_cpu(sqe->property.offset)));
+		foreign_answer(talk, cid, 0,
+			       property(talk->owner, le32_to_cpu(sqe->property.offset)));
 		break;
 	case NVMF_PROPERTY_SET:
 		set_cc(talk->owner, (uint32_t)le64_to_cpu(sqe->property.value));
-		stranger_answer(talk, cid, 0, 0);
+		foreign_answer(talk, cid, 0, 0);
 		break;
 	default:
-		stranger_answer(talk, cid, SC_GENERIC(INVALID_OPCODE) | SC_DNR, 0);
+		foreign_answer(talk, cid, SC_GENERIC(INVALID_OPCODE) | SC_DNR, 0);
 	}
 }
 
@@ -130,10 +130,10 @@ static void identify(struct talk *talk, const union nvme_sqe *sqe)
 		identify_descriptors(nsid, page);
 		break;
 	default:
-		stranger_answer(talk, cid, SC_GENERIC(INVALID_FIELD) | SC_DNR, 0);
+		foreign_answer(talk, cid, SC_GENERIC(INVALID_FIELD) | SC_DNR, 0);
 		return;
 	}
-	stranger_answer_data(talk, cid, page, sizeof(page));
+	foreign_answer_data(talk, cid, page, sizeof(page));
 }
 
 static void admin(struct talk *talk, const union nvme_sqe *sqe)
@@ -148,16 +148,16 @@ static void admin(struct talk *talk, const union nvme_sqe *sqe)
 	case nvme_admin_async_event: /* nothing ever happens */
 		break;
 	case nvme_admin_set_features:
-		stranger_answer(talk, cid, 0, queues | queues << 16);
+		foreign_answer(talk, cid, 0, queues | queues << 16);
 		break;
 	case nvme_admin_abort_cmd: /* it does not */
-		stranger_answer(talk, cid, 0, 1);
+		foreign_answer(talk, cid, 0, 1);
 		break;
 	case nvme_admin_keep_alive:
-		stranger_answer(talk, cid, 0, 0);
+		foreign_answer(talk, cid, 0, 0);
 		break;
 	default:
-		stranger_answer(talk, cid, SC_GENERIC(INVALID_OPCODE) | SC_DNR, 0);
+		foreign_answer(talk, cid, SC_GENERIC(INVALID_OPCODE) | SC_DNR, 0);
 	}
 }
 
@@ -180,12 +180,11 @@ static void io(struct talk *talk, const union nvme_sqe *sqe, const void *data, u
 		if (le16_to_cpu(sqe->rw.control) & NVME_RW_FUA)
 			asked.flags = WEFT_IO_FUA;
 	}
-	stranger_keep(talk, le16_to_cpu(sqe->common.cid), le32_to_cpu(sqe->common.nsid) - 1,
-		      &asked);
+	foreign_keep(talk, le16_to_cpu(sqe->common.cid), le32_to_cpu(sqe->common.nsid) - 1, &asked);
 }
 
-void stranger_command(struct talk *talk, const union nvme_sqe *sqe, const void *data,
-		      uint32_t length)
+void foreign_command(struct talk *talk, const union nvme_sqe *sqe, const void *data,
+		     uint32_t length)
 {
 	if (talk->owner)
 		talk->owner->traffic = true;

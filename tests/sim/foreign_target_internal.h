@@ -13,7 +13,7 @@ enum { STRANGER_PORTS = 4, STRANGER_CAPSULE = 8192, STRANGER_QUEUES = 8, STRANGE
 /* An association. */
 struct owner {
 	struct weft_list link;
-	struct stranger *stranger;
+	struct foreign_target *stranger;
 	uint16_t cntlid;
 	uint32_t cc, csts;
 	uint64_t kato_ns;
@@ -27,7 +27,7 @@ struct owner {
 struct talk {
 	struct weft_list link; /* the stranger's */
 	struct weft_list of_owner;
-	struct stranger *stranger;
+	struct foreign_target *stranger;
 	struct owner *owner; /* NULL: before Connect */
 	uint16_t qid;
 	int fd;
@@ -36,9 +36,9 @@ struct talk {
 	char in[sizeof(struct nvme_tcp_cmd) + STRANGER_CAPSULE];
 };
 
-struct stranger {
+struct foreign_target {
 	const struct sim_node *sim;
-	const struct stranger_kind *kind;
+	const struct foreign_kind *kind;
 	struct weft_reactor *reactor; /* it gives us our turns, and does nothing else */
 	int watch;                    /* epoll, of everything that tells its owner's "ready" */
 	int listeners[STRANGER_PORTS];
@@ -49,16 +49,16 @@ struct stranger {
 };
 
 /* foreign_target.c */
-void stranger_answer(struct talk *talk, uint16_t cid, uint16_t status, uint64_t result);
-void stranger_answer_data(struct talk *talk, uint16_t cid, const void *data, uint32_t length);
-struct owner *stranger_own(struct talk *talk, uint32_t kato_ms); /* a new association */
-struct owner *stranger_find(const struct stranger *s, uint16_t cntlid);
-void stranger_join(struct talk *talk, struct owner *owner);
+void foreign_answer(struct talk *talk, uint16_t cid, uint16_t status, uint64_t result);
+void foreign_answer_data(struct talk *talk, uint16_t cid, const void *data, uint32_t length);
+struct owner *foreign_own(struct talk *talk, uint32_t kato_ms); /* a new association */
+struct owner *foreign_find(const struct foreign_target *s, uint16_t cntlid);
+void foreign_join(struct talk *talk, struct owner *owner);
 /* It is answered when it is carried out. */
-void stranger_keep(struct talk *talk, uint16_t cid, unsigned disk, const struct weft_io *io);
+void foreign_keep(struct talk *talk, uint16_t cid, unsigned disk, const struct weft_io *io);
 
 /* foreign_target_cmd.c: a command has come, with @length bytes in its capsule. */
-void stranger_command(struct talk *talk, const union nvme_sqe *sqe, const void *data,
-		      uint32_t length);
+void foreign_command(struct talk *talk, const union nvme_sqe *sqe, const void *data,
+		     uint32_t length);
 
 #endif

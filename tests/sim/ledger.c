@@ -63,7 +63,7 @@ static bool is_for(unsigned block, unsigned who)
 
 int ledger_take(unsigned who, bool write)
 {
-	unsigned i = (unsigned)world_random(LEDGER_BLOCKS);
+	unsigned i = (unsigned)sim_random(LEDGER_BLOCKS);
 
 	if (!is_for(i, who) || (write && blocks[i].writing))
 		return -1;
@@ -118,9 +118,9 @@ void ledger_carried_out(unsigned block, const uint64_t words[LEDGER_WORDS])
 	must(n && n <= b->issued && b->issued - n < 64);
 	bit = UINT64_C(1) << (b->issued - n);
 	if (n < ledger_floor(block) || b->failed & bit)
-		world_tell("block %u: %llu is carried out late, %llu was acknowledged%s", block,
-			   (unsigned long long)n, (unsigned long long)ledger_floor(block),
-			   b->failed & bit ? ", it had failed" : "");
+		sim_tell("block %u: %llu is carried out late, %llu was acknowledged%s", block,
+			 (unsigned long long)n, (unsigned long long)ledger_floor(block),
+			 b->failed & bit ? ", it had failed" : "");
 	must(n >= ledger_floor(block));
 	must(!(b->failed & bit));
 	must(!once || !(b->done & bit));
@@ -139,9 +139,8 @@ static void check_range(unsigned block, uint64_t n, uint64_t floor)
 	const struct block *b = &blocks[block];
 
 	if (n < floor || n > b->issued)
-		world_tell("block %u holds %llu, must be %llu to %llu", block,
-			   (unsigned long long)n, (unsigned long long)floor,
-			   (unsigned long long)b->issued);
+		sim_tell("block %u holds %llu, must be %llu to %llu", block, (unsigned long long)n,
+			 (unsigned long long)floor, (unsigned long long)b->issued);
 	must(n >= floor);
 	must(n <= b->issued);
 }

@@ -41,7 +41,7 @@ void media_lose_power(struct media *m)
 	for (unsigned i = 0; i < DISK_BLOCKS; i++) {
 		char *cached = m->cache + i * DISK_BLOCK, *kept = m->durable + i * DISK_BLOCK;
 
-		if (world_chance(50))
+		if (sim_chance(50))
 			memcpy(kept, cached, DISK_BLOCK);
 		else
 			memcpy(cached, kept, DISK_BLOCK);

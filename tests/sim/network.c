@@ -94,7 +94,7 @@ static int pair_up(struct wire *w, int side)
 }
 
 /* A connection that nobody will use tells the target's listener that one has come. */
-static int knock(struct wire *w)
+static int request_accept(struct wire *w)
 {
 	struct sockaddr_in own;
 	socklen_t len = sizeof(own);
@@ -115,11 +115,11 @@ static int knock(struct wire *w)
 
 static struct wire *new_wire(const struct sockaddr_in *to)
 {
-	uint64_t latency_ns = 5 * US + world_random(50 * US);
+	uint64_t latency_ns = 5 * US + sim_random(50 * US);
 	struct wire *w = calloc(1, sizeof(*w));
 
 	must(w);
-	w->host = world_node;
+	w->host = sim_current_node;
 	w->names[0] = w->names[1] = *to;
 	w->names[0].sin_port = htons(next_port++);
 	w->knock = -1;
@@ -148,7 +148,7 @@ static void free_wire(struct wire *w)
 	free(w);
 }
 
-int wire_connect(int fd, const struct sockaddr_in *to)
+int network_connect(int fd, const struct sockaddr_in *to)
 {
 	struct wire *w = new_wire(to);
 	int end = pair_up(w, 0), rc;
@@ -156,13 +156,13 @@ int wire_connect(int fd, const struct sockaddr_in *to)
 	w->far = pair_up(w, 1);
 	must(dup3(end, fd, O_CLOEXEC) == fd);
 	close(end);
-	rc = is_reachable(w) ? knock(w) : 0;
+	rc = is_reachable(w) ? request_accept(w) : 0;
 	if (rc < 0)
 		free_wire(w);
 	return rc;
 }
 
-int wire_accept(int listener, int fd)
+int network_accept(int listener, int fd)
 {
 	struct sockaddr_in peer;
 	socklen_t len = sizeof(peer);
@@ -184,7 +184,7 @@ gone:
 	return -1;
 }
 
-const struct sockaddr_in *wire_name(int fd, bool own)
+const struct sockaddr_in *network_name(int fd, bool own)
 {
 	ino_t ino = inode(fd);
 	struct wire *w;
@@ -223,14 +223,14 @@ static bool pass_on_end(struct wire *w, int side)
 	return true;
 }
 
-static bool move(struct wire *w)
+static bool move_bytes(struct wire *w)
 {
 	bool moved = false;
 
 	for (int side = 0; side < 2; side++)
 		moved |= collect(w, side);
 	if (((w->mute || is_on_its_way(w)) && w->ended[0]) || /* nobody will ever know of it */
-	    (is_on_its_way(w) && is_reachable(w) && knock(w) < 0)) {
+	    (is_on_its_way(w) && is_reachable(w) && request_accept(w) < 0)) {
 		free_wire(w);
 		return true;
 	}
@@ -246,7 +246,7 @@ static bool move(struct wire *w)
 }
 
 /* Sockets that have something; asking each of them would cost most of all time. */
-static void look(void)
+static void poll_epoll(void)
 {
 	struct epoll_event events[EVENTS_MAX];
 	int n = watch < 0 ? 0 : epoll_wait(watch, events, EVENTS_MAX, 0);
@@ -255,18 +255,18 @@ static void look(void)
 		*(bool *)events[i].data.ptr = true;
 }
 
-bool wires_move(void)
+bool network_move(void)
 {
 	struct wire *w, *next;
 	bool moved = false;
 
-	look();
+	poll_epoll();
 	weft_list_for_each_safe(w, next, &wires, link)
-		moved |= move(w);
+		moved |= move_bytes(w);
 	return moved;
 }
 
-uint64_t wires_due(void)
+uint64_t network_due(void)
 {
 	uint64_t due = UINT64_MAX;
 	struct wire *w;
@@ -280,7 +280,7 @@ uint64_t wires_due(void)
 
 /* --- trouble ---------------------------------------------------------------------------------- */
 
-void wires_reset(const struct sim_node *host, uint16_t port)
+void network_reset(const struct sim_node *host, uint16_t port)
 {
 	struct wire *w, *next;
 
@@ -307,7 +307,7 @@ static void abandon(struct wire *w, bool silent)
 	w->mute = silent;
 }
 
-void wires_abandon(uint16_t port, bool silent)
+void network_abandon(uint16_t port, bool silent)
 {
 	struct wire *w, *next;
 
@@ -316,7 +316,7 @@ void wires_abandon(uint16_t port, bool silent)
 			abandon(w, silent);
 }
 
-void wires_revive(uint16_t port)
+void network_revive(uint16_t port)
 {
 	struct wire *w, *next;
 
@@ -325,7 +325,7 @@ void wires_revive(uint16_t port)
 			free_wire(w);
 }
 
-unsigned wires_count(void)
+unsigned network_count(void)
 {
 	struct wire *w;
 	unsigned n = 0;

@@ -9,23 +9,23 @@
 struct sim_node;
 
 /* Takes the place of connect(): @fd becomes one end. 0 or -errno. */
-int wire_connect(int fd, const struct sockaddr_in *to);
+int network_connect(int fd, const struct sockaddr_in *to);
 /* Takes the place of accept4(): what came in on @listener becomes the other end. */
-int wire_accept(int listener, int fd);
+int network_accept(int listener, int fd);
 /* How the end @fd is called, or its peer; NULL: it is no wire's. */
-const struct sockaddr_in *wire_name(int fd, bool own);
+const struct sockaddr_in *network_name(int fd, bool own);
 
 /* True: something moved. */
-bool wires_move(void);
-uint64_t wires_due(void); /* when something will; UINT64_MAX: nothing is under way */
+bool network_move(void);
+uint64_t network_due(void); /* when something will; UINT64_MAX: nothing is under way */
 
 /* Between @host (NULL: all) and @port: both ends are told. */
-void wires_reset(const struct sim_node *host, uint16_t port);
+void network_reset(const struct sim_node *host, uint16_t port);
 /* The target's end of all wires to @port is gone with its process. What it had sent still comes,
- * and then its end; @silent: nothing comes any more, until wires_revive(). */
-void wires_abandon(uint16_t port, bool silent);
+ * and then its end; @silent: nothing comes any more, until network_revive(). */
+void network_abandon(uint16_t port, bool silent);
 /* A machine is there again, and knows nothing of those that were abandoned silently. */
-void wires_revive(uint16_t port);
-unsigned wires_count(void);
+void network_revive(uint16_t port);
+unsigned network_count(void);
 
 #endif

@@ -16,7 +16,7 @@ enum { REACTORS = 2, PORT_FIRST = 4420 };
 struct process {
 	struct weft_list link; /* the dead */
 	struct sim_node sim;
-	struct stranger *stranger;               /* then it has none of these */
+	struct foreign_target *stranger;         /* then it has none of these */
 	struct weft_reactor *reactors[REACTORS]; /* the first is the control reactor */
 	struct weft_target *target;
 	struct weft_subsys *subsys;
@@ -28,7 +28,7 @@ struct process {
 
 static struct weft_list dead = { &dead, &dead };
 
-void node_init(struct node *node, unsigned index, unsigned of, const struct stranger_kind *strange)
+void node_init(struct node *node, unsigned index, unsigned of, const struct foreign_kind *strange)
 {
 	static const char *const names[NODES_MAX] = { "target 1", "target 2" };
 
@@ -49,9 +49,9 @@ struct weft_subsys *node_subsys(struct node *node)
 
 const struct sim_node *node_enter(struct node *node)
 {
-	const struct sim_node *before = world_node;
+	const struct sim_node *before = sim_current_node;
 
-	world_node = &node->process->sim;
+	sim_current_node = &node->process->sim;
 	return before;
 }
 
@@ -86,7 +86,7 @@ static void listen_on(const struct node *node, const struct process *p)
 {
 	must(p->nsockets == NODE_PORTS);
 	for (int i = 0; i < NODE_PORTS; i++) {
-		wires_revive(node->ports[i]);
+		network_revive(node->ports[i]);
 		port_listen(node->ports[i], p->sockets[i]);
 	}
 }
@@ -137,7 +137,7 @@ static void create_target(struct process *p)
 
 	for (int i = 0; i < REACTORS; i++) {
 		must(!weft_reactor_create(&p->reactors[i], &options, NULL));
-		world_add_reactor(p->reactors[i], &p->sim, NULL, NULL);
+		sim_add_reactor(p->reactors[i], &p->sim, NULL, NULL);
 	}
 	target.control = p->reactors[0];
 	must(!weft_target_create(&p->target, &target, NULL));
@@ -152,7 +152,7 @@ static void start_ours(const struct node *node, struct process *p)
 
 static void start_strange(const struct node *node, struct process *p)
 {
-	p->stranger = stranger_open(&p->sim, node->strange, p->sockets, NODE_PORTS);
+	p->stranger = foreign_open(&p->sim, node->strange, p->sockets, NODE_PORTS);
 	p->nsockets = NODE_PORTS;
 }
 
@@ -165,22 +165,22 @@ static bool is_free(void *arg)
 
 void node_start(struct node *node)
 {
-	const struct sim_node *before = world_node;
+	const struct sim_node *before = sim_current_node;
 	struct process *p = calloc(1, sizeof(*p));
 
 	must(p && !node->process);
 	nodes_bury(false);
-	must(world_run_until(is_free, node, 60000 * MS));
-	world_tell("%s starts", node->name);
+	must(sim_run_until(is_free, node, 60000 * MS));
+	sim_tell("%s starts", node->name);
 	p->sim.name = node->name;
-	world_node = &p->sim;
+	sim_current_node = &p->sim;
 	node->process = p;
 	if (node->strange)
 		start_strange(node, p);
 	else
 		start_ours(node, p);
 	listen_on(node, p);
-	world_node = before;
+	sim_current_node = before;
 }
 
 /* --- stop ------------------------------------------------------------------------------------- */
@@ -189,7 +189,7 @@ static void stopped(void *arg)
 {
 	struct process *p = arg;
 
-	p->stopped_ns = world_now();
+	p->stopped_ns = sim_now();
 }
 
 /* What its reactors had sent to each other has come. */
@@ -197,29 +197,29 @@ static bool is_over(void *arg)
 {
 	struct process *p = arg;
 
-	return p->stopped_ns && world_now() >= p->stopped_ns + 10 * MS;
+	return p->stopped_ns && sim_now() >= p->stopped_ns + 10 * MS;
 }
 
-static void stop(struct process *p)
+static void stop_process(struct process *p)
 {
-	const struct sim_node *before = world_node;
+	const struct sim_node *before = sim_current_node;
 
-	world_node = &p->sim;
+	sim_current_node = &p->sim;
 	weft_target_prepare_stop(p->target);
 	weft_target_stop(p->target, stopped, p);
-	world_node = before;
+	sim_current_node = before;
 }
 
 static void free_process(struct process *p)
 {
 	if (p->stranger) {
-		stranger_close(p->stranger);
+		foreign_close(p->stranger);
 		free(p);
 		return;
 	}
-	must(world_run_until(is_over, p, 60000 * MS));
+	must(sim_run_until(is_over, p, 60000 * MS));
 	for (int i = 0; i < REACTORS; i++) {
-		world_remove_reactor(p->reactors[i]);
+		sim_remove_reactor(p->reactors[i]);
 		weft_reactor_destroy(p->reactors[i]);
 	}
 	if (p->has_state)
@@ -231,16 +231,16 @@ void node_stop(struct node *node)
 {
 	struct process *p = node->process;
 
-	world_tell("%s stops", node->name);
+	sim_tell("%s stops", node->name);
 	node->process = NULL;
 	p->sim.still = false;
 	for (int i = 0; i < NODE_PORTS; i++)
 		port_close(node->ports[i], PORT_REFUSES);
 	if (!p->stranger)
-		stop(p);
+		stop_process(p);
 	free_process(p);
 	for (int i = 0; i < NODE_PORTS; i++) /* what it had not accepted */
-		wires_abandon(node->ports[i], false);
+		network_abandon(node->ports[i], false);
 }
 
 /* --- sudden end ------------------------------------------------------------------------------- */
@@ -249,19 +249,19 @@ void node_kill(struct node *node, bool silent)
 {
 	struct process *p = node->process;
 
-	world_tell("%s is killed%s", node->name, silent ? ", silently" : "");
+	sim_tell("%s is killed%s", node->name, silent ? ", silently" : "");
 	node->process = NULL;
 	p->sim.still = false;
 	p->sim.dead = true;
 	for (int i = 0; i < NODE_PORTS; i++) {
 		port_close(node->ports[i], silent ? PORT_SILENT : PORT_REFUSES);
-		wires_abandon(node->ports[i], silent);
+		network_abandon(node->ports[i], silent);
 	}
 	disks_killed(&p->sim);
 	if (p->has_state)
 		state_killed(&p->sim);
 	weft_list_push(&dead, &p->link);
-	stop(p);
+	stop_process(p);
 }
 
 void nodes_bury(bool all)

@@ -8,7 +8,7 @@
 
 #include "scheduler.h"
 
-struct stranger_kind;
+struct foreign_kind;
 struct weft_subsys;
 struct process;
 
@@ -18,13 +18,13 @@ enum { NODES_MAX = 2, NODE_PORTS = 2 };
 
 struct node {
 	const char *name;
-	unsigned number, of;                 /* a member of a cluster; 0: alone */
-	const struct stranger_kind *strange; /* NULL: it is ours */
+	unsigned number, of;                /* a member of a cluster; 0: alone */
+	const struct foreign_kind *strange; /* NULL: it is ours */
 	uint16_t ports[NODE_PORTS];
 	struct process *process; /* NULL: none runs */
 };
 
-void node_init(struct node *node, unsigned index, unsigned of, const struct stranger_kind *strange);
+void node_init(struct node *node, unsigned index, unsigned of, const struct foreign_kind *strange);
 void node_start(struct node *node);
 void node_stop(struct node *node); /* in order */
 /* @silent: with its machine, and nobody is told. */

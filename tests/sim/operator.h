@@ -5,11 +5,11 @@
 #include "node.h"
 
 /* Other than optimized; @for_good: it does not end while a host stays connected. */
-unsigned order_any_state(bool *for_good);
-void order_ana(struct node *node, unsigned group, unsigned portid,
-	       unsigned state); /* portid 0: all */
-void order_ana_back(struct node *node, unsigned group, unsigned portid);
-void order_move(struct node *node, unsigned group, unsigned to); /* group 0: all */
-void order_drain(struct node *node, bool on);
+unsigned operator_any_state(bool *for_good);
+void operator_ana(struct node *node, unsigned group, unsigned portid,
+		  unsigned state); /* portid 0: all */
+void operator_ana_back(struct node *node, unsigned group, unsigned portid);
+void operator_move(struct node *node, unsigned group, unsigned to); /* group 0: all */
+void operator_drain(struct node *node, bool on);
 
 #endif

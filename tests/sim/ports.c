@@ -24,7 +24,7 @@ void ports_begin(void)
 	memset(ports, 0, sizeof(ports));
 }
 
-static struct port *find(uint16_t number)
+static struct port *find_port(uint16_t number)
 {
 	unsigned i = 0;
 
@@ -37,23 +37,23 @@ static struct port *find(uint16_t number)
 
 void port_listen(uint16_t port, uint16_t really)
 {
-	find(port)->really = really;
-	find(port)->state = PORT_UP;
+	find_port(port)->really = really;
+	find_port(port)->state = PORT_UP;
 }
 
 void port_close(uint16_t port, enum port_state state)
 {
-	find(port)->state = state;
+	find_port(port)->state = state;
 }
 
 enum port_state port_state(uint16_t port)
 {
-	return find(port)->state;
+	return find_port(port)->state;
 }
 
 uint16_t port_really(uint16_t port)
 {
-	return find(port)->really;
+	return find_port(port)->really;
 }
 
 void port_cut(const struct sim_node *host, uint16_t port)

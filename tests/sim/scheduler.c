@@ -26,8 +26,8 @@ static uint64_t seed, state, now_ns;
 static struct weft_heap events;
 static bool stirred; /* something happened in this step */
 
-bool world_verbose;
-const struct sim_node *world_node;
+bool sim_verbose;
+const struct sim_node *sim_current_node;
 
 /* --- chance ----------------------------------------------------------------------------------- */
 
@@ -41,23 +41,23 @@ static uint64_t next_random(void)
 	return z ^ z >> 31;
 }
 
-uint64_t world_random(uint64_t below)
+uint64_t sim_random(uint64_t below)
 {
 	return below ? next_random() % below : 0;
 }
 
-bool world_chance(unsigned percent)
+bool sim_chance(unsigned percent)
 {
-	return world_random(100) < percent;
+	return sim_random(100) < percent;
 }
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-void world_tell(const char *fmt, ...)
+void sim_tell(const char *fmt, ...)
 {
 	va_list ap;
 
-	if (!world_verbose)
+	if (!sim_verbose)
 		return;
 	fprintf(stderr, "%12.6f  ", (double)now_ns / 1e9);
 	va_start(ap, fmt);
@@ -75,27 +75,27 @@ void sim_broken(const char *what, const char *file, int line)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-void world_begin(const char *with_story, uint64_t with_seed)
+void sim_begin(const char *with_story, uint64_t with_seed)
 {
 	must(!nreactors && !events.top);
 	story = with_story;
 	seed = state = with_seed;
 	now_ns = 1000 * MS;
-	world_node = NULL;
+	sim_current_node = NULL;
 }
 
-uint64_t world_now(void)
+uint64_t sim_now(void)
 {
 	return now_ns;
 }
 
-void world_at(struct sim_event *event, uint64_t delay_ns)
+void sim_at(struct sim_event *event, uint64_t delay_ns)
 {
-	world_cancel(event);
+	sim_cancel(event);
 	weft_heap_push(&events, &event->node, now_ns + delay_ns);
 }
 
-void world_cancel(struct sim_event *event)
+void sim_cancel(struct sim_event *event)
 {
 	if (weft_heap_has(&event->node))
 		weft_heap_remove(&events, &event->node);
@@ -115,7 +115,7 @@ static void run_events(void)
 
 static uint64_t next_due(void)
 {
-	uint64_t due = wires_due();
+	uint64_t due = network_due();
 
 	if (events.top && events.top->key < due)
 		due = events.top->key;
@@ -131,7 +131,7 @@ static uint64_t next_due(void)
 /* --- reactors --------------------------------------------------------------------------------- */
 
 /* @nreactors: it is not listed. */
-static unsigned find(const struct weft_reactor *r)
+static unsigned find_reactor(const struct weft_reactor *r)
 {
 	unsigned i = 0;
 
@@ -140,8 +140,8 @@ static unsigned find(const struct weft_reactor *r)
 	return i;
 }
 
-void world_add_reactor(struct weft_reactor *r, const struct sim_node *node,
-		       void (*drive)(void *arg), void *arg)
+void sim_add_reactor(struct weft_reactor *r, const struct sim_node *node, void (*drive)(void *arg),
+		     void *arg)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = r };
 
@@ -156,9 +156,9 @@ void world_add_reactor(struct weft_reactor *r, const struct sim_node *node,
 	reactors[nreactors++].arg = arg;
 }
 
-void world_remove_reactor(struct weft_reactor *r)
+void sim_remove_reactor(struct weft_reactor *r)
 {
-	unsigned i = find(r);
+	unsigned i = find_reactor(r);
 
 	must(i < nreactors);
 	must(!epoll_ctl(watch, EPOLL_CTL_DEL, weft_reactor_fd(r), NULL));
@@ -168,17 +168,17 @@ void world_remove_reactor(struct weft_reactor *r)
 }
 
 /* Which sockets have something; turns of all who have nothing would cost most of all time. */
-static void look(void)
+static void poll_epoll(void)
 {
 	struct epoll_event found[REACTORS_MAX];
 	int n = watch < 0 ? 0 : epoll_wait(watch, found, REACTORS_MAX, 0);
 
 	for (int i = 0; i < n; i++)
-		reactors[find(found[i].data.ptr)].ready = true;
+		reactors[find_reactor(found[i].data.ptr)].ready = true;
 }
 
 /* A turn may end other reactors, and make new ones. */
-static void turn(unsigned i)
+static void turn_reactor(unsigned i)
 {
 	struct weft_reactor *r = reactors[i].r;
 	bool busy = weft_reactor_busy(r) || (r->timers.top && r->timers.top->key <= now_ns);
@@ -188,42 +188,42 @@ static void turn(unsigned i)
 	if (!busy && !reactors[i].ready && !reactors[i].drive)
 		return;
 	stirred |= busy;
-	world_node = reactors[i].node;
+	sim_current_node = reactors[i].node;
 	reactors[i].ready = false;
 	if (reactors[i].drive)
 		reactors[i].drive(reactors[i].arg);
 	else
 		weft_reactor_turn(r, 0);
-	stirred |= find(r) < nreactors && weft_reactor_busy(r);
+	stirred |= find_reactor(r) < nreactors && weft_reactor_busy(r);
 }
 
 static void turn_all(void)
 {
-	unsigned first = (unsigned)world_random(nreactors);
+	unsigned first = (unsigned)sim_random(nreactors);
 
-	look();
+	poll_epoll();
 	for (unsigned i = 0; i < nreactors; i++)
-		turn((first + i) % nreactors);
+		turn_reactor((first + i) % nreactors);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
 /* Time does not go past @end. */
-static void step(uint64_t end)
+static void run_one_step(uint64_t end)
 {
 	static unsigned quiet;
-	const struct sim_node *node = world_node;
+	const struct sim_node *node = sim_current_node;
 	uint64_t due;
 
 	stirred = false;
 	turn_all();
-	world_node = NULL;
+	sim_current_node = NULL;
 	run_events();
-	stirred |= wires_move();
-	world_node = node;
+	stirred |= network_move();
+	sim_current_node = node;
 	quiet = stirred ? 0 : quiet + 1;
 	if (quiet < QUIET_STEPS) {
-		now_ns += stirred ? 1 + world_random(5 * US) : 1;
+		now_ns += stirred ? 1 + sim_random(5 * US) : 1;
 		return;
 	}
 	quiet = 0;
@@ -234,24 +234,24 @@ static void step(uint64_t end)
 		now_ns = due;
 }
 
-void world_step(void)
+void sim_step(void)
 {
-	step(UINT64_MAX);
+	run_one_step(UINT64_MAX);
 }
 
-void world_run(uint64_t ns)
+void sim_run(uint64_t ns)
 {
 	uint64_t end = now_ns + ns;
 
 	while (now_ns < end)
-		step(end);
+		run_one_step(end);
 }
 
-bool world_run_until(bool (*over)(void *arg), void *arg, uint64_t ns)
+bool sim_run_until(bool (*over)(void *arg), void *arg, uint64_t ns)
 {
 	uint64_t end = now_ns + ns;
 
 	while (!over(arg) && now_ns < end)
-		step(end);
+		run_one_step(end);
 	return over(arg);
 }

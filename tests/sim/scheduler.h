@@ -24,18 +24,18 @@
 void sim_broken(const char *what, const char *file, int line) __attribute__((noreturn));
 
 /* Everything anew, from @seed on; @story is what a failure is told with. */
-void world_begin(const char *story, uint64_t seed);
-uint64_t world_now(void);
-uint64_t world_random(uint64_t below); /* 0 to @below - 1 */
-bool world_chance(unsigned percent);
-void world_step(void);
-void world_run(uint64_t ns);
+void sim_begin(const char *story, uint64_t seed);
+uint64_t sim_now(void);
+uint64_t sim_random(uint64_t below); /* 0 to @below - 1 */
+bool sim_chance(unsigned percent);
+void sim_step(void);
+void sim_run(uint64_t ns);
 /* Until @over says so; false: not within @ns. */
-bool world_run_until(bool (*over)(void *arg), void *arg, uint64_t ns);
+bool sim_run_until(bool (*over)(void *arg), void *arg, uint64_t ns);
 /* A line for who reads about a failing seed; printed with -v. */
-void world_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-extern bool world_verbose;
-extern unsigned world_suspicions; /* so often a host began to doubt that a path is there */
+void sim_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+extern bool sim_verbose;
+extern unsigned sim_suspicions; /* so often a host began to doubt that a path is there */
 
 /* Reactors get a turn in every step, except while their node stands still. What is dead touches
  * nothing any more that others see. @drive, unless NULL, is what somebody else does to give @r its
@@ -44,18 +44,18 @@ struct sim_node {
 	const char *name;
 	bool still, dead;
 };
-void world_add_reactor(struct weft_reactor *r, const struct sim_node *node,
-		       void (*drive)(void *arg), void *arg);
-void world_remove_reactor(struct weft_reactor *r);
+void sim_add_reactor(struct weft_reactor *r, const struct sim_node *node, void (*drive)(void *arg),
+		     void *arg);
+void sim_remove_reactor(struct weft_reactor *r);
 /* Whose code runs now: reactors and connections that it makes are this node's. */
-extern const struct sim_node *world_node;
+extern const struct sim_node *sim_current_node;
 
 /* What happens later. */
 struct sim_event {
 	struct weft_heap_node node;
 	void (*fn)(struct sim_event *event);
 };
-void world_at(struct sim_event *event, uint64_t delay_ns);
-void world_cancel(struct sim_event *event);
+void sim_at(struct sim_event *event, uint64_t delay_ns);
+void sim_cancel(struct sim_event *event);
 
 #endif

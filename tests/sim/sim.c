@@ -29,17 +29,17 @@ enum {
 
 /* A host that hears of the end of a connection takes it for the end of its commands: the second
  * one deserves that. */
-static const struct stranger_kind slow = { .cqt_ms = 3000 }, quick = { .cqt_ms = 0 };
+static const struct foreign_kind slow = { .cqt_ms = 3000 }, quick = { .cqt_ms = 0 };
 
 static const struct story {
 	const char *name;
-	unsigned nodes;                      /* targets; several are a cluster */
-	bool several;                        /* paths: each host uses all ports, and not only one */
-	unsigned kinds;                      /* of faults */
-	const struct stranger_kind *strange; /* the target; NULL: ours */
-	const char *words;                   /* of the hosts' URIs */
-	bool may_fail, once;                 /* I/O, for want of a connection; no write twice */
-	bool all_live;                       /* no path may be given up */
+	unsigned nodes;                     /* targets; several are a cluster */
+	bool several;                       /* paths: each host uses all ports, and not only one */
+	unsigned kinds;                     /* of faults */
+	const struct foreign_kind *strange; /* the target; NULL: ours */
+	const char *words;                  /* of the hosts' URIs */
+	bool may_fail, once;                /* I/O, for want of a connection; no write twice */
+	bool all_live;                      /* no path may be given up */
 } stories[] = {
 	{ "resets", 1, false, BIT(RESET) },
 	{ "silence", 1, false, SILENCE },
@@ -87,9 +87,9 @@ static void connect_app(const struct story *story, unsigned i)
 	app_start(&apps[i], i, uris[i], story->may_fail);
 }
 
-static void begin(const struct story *story, uint64_t seed)
+static void begin_story(const struct story *story, uint64_t seed)
 {
-	world_begin(story->name, seed);
+	sim_begin(story->name, seed);
 	ports_begin();
 	disks_begin();
 	state_begin();
@@ -104,20 +104,20 @@ static void begin(const struct story *story, uint64_t seed)
 
 static bool disks_are_idle(void *arg)
 {
-	return !disks_busy() && !strangers_busy();
+	return !disks_busy() && !foreign_targets_busy();
 }
 
 /* What is late has time to come, and to be seen. */
-static void settle(void)
+static void wait_for_idle(void)
 {
 	for (unsigned i = 0; i < APPS; i++)
 		app_end(&apps[i]);
-	world_run(5000 * MS);
-	must(world_run_until(disks_are_idle, NULL, 20000 * MS));
+	sim_run(5000 * MS);
+	must(sim_run_until(disks_are_idle, NULL, 20000 * MS));
 	ledger_check();
 }
 
-static uint64_t end(const struct story *story)
+static uint64_t end_story(const struct story *story)
 {
 	uint64_t ios = 0;
 
@@ -128,9 +128,9 @@ static uint64_t end(const struct story *story)
 	for (unsigned i = 0; i < story->nodes; i++)
 		node_stop(&nodes[i]);
 	nodes_bury(true);
-	world_run(1000 * MS);
+	sim_run(1000 * MS);
 	state_end();
-	must(!wires_count());
+	must(!network_count());
 	return ios;
 }
 
@@ -152,22 +152,22 @@ static void check_paths(const struct story *story)
 	}
 }
 
-static uint64_t tell_seed(const struct story *story, uint64_t seed, unsigned count[FAULT_KINDS],
-			  struct failed *failed)
+static uint64_t run_seed(const struct story *story, uint64_t seed, unsigned count[FAULT_KINDS],
+			 struct failed *failed)
 {
 	/* A stranger's hosts get over a short one without losing it. */
 	struct faults faults = { nodes, story->nodes, apps,
 				 APPS,  story->kinds, story->strange ? 10 : 1,
 				 { 0 } };
 
-	begin(story, seed);
+	begin_story(story, seed);
 	faults_run(&faults, FAULTS);
-	settle();
+	wait_for_idle();
 	count_failed(failed);
 	check_paths(story);
 	for (unsigned i = 0; i < FAULT_KINDS; i++)
 		count[i] += faults.count[i];
-	return end(story);
+	return end_story(story);
 }
 
 /* --- stories ---------------------------------------------------------------------------------- */
@@ -178,23 +178,23 @@ static void check_again(const struct story *story, uint64_t seed)
 	struct failed failed = { 0 };
 	uint64_t now, chance;
 
-	tell_seed(story, seed, count, &failed);
-	now = world_now();
-	chance = world_random(UINT64_MAX);
-	tell_seed(story, seed, count, &failed);
-	must(world_now() == now && world_random(UINT64_MAX) == chance);
+	run_seed(story, seed, count, &failed);
+	now = sim_now();
+	chance = sim_random(UINT64_MAX);
+	run_seed(story, seed, count, &failed);
+	must(sim_now() == now && sim_random(UINT64_MAX) == chance);
 }
 
-static void tell(const struct story *story, uint64_t first, uint64_t last)
+static void run_story(const struct story *story, uint64_t first, uint64_t last)
 {
 	unsigned count[FAULT_KINDS] = { 0 };
 	struct failed failed = { 0 };
 	char failures[256];
 	uint64_t ios = 0;
 
-	world_suspicions = 0;
+	sim_suspicions = 0;
 	for (uint64_t seed = first; seed <= last; seed++)
-		ios += tell_seed(story, seed, count, &failed);
+		ios += run_seed(story, seed, count, &failed);
 	faults_format(count, failures, sizeof(failures));
 	printf("ok %u - %s\n# seeds %llu to %llu, %llu I/Os, %s\n", (unsigned)(story - stories) + 1,
 	       story->name, (unsigned long long)first, (unsigned long long)last,
@@ -203,11 +203,11 @@ static void tell(const struct story *story, uint64_t first, uint64_t last)
 		printf("# writes that failed: %u unknown, %u not carried out\n", failed.unknown,
 		       failed.undone);
 	if (story->all_live)
-		printf("# paths that were suspected, and lived: %u\n", world_suspicions);
+		printf("# paths that were suspected, and lived: %u\n", sim_suspicions);
 	fflush(stdout);
 }
 
-static const struct story *find(const char *name)
+static const struct story *find_story(const char *name)
 {
 	for (unsigned i = 0; i < STORIES; i++)
 		if (!strcmp(stories[i].name, name))
@@ -215,14 +215,14 @@ static const struct story *find(const char *name)
 	return NULL;
 }
 
-static int tell_all(void)
+static int run_stories(void)
 {
 	printf("1..%u\n", (unsigned)STORIES);
 	for (unsigned i = 0; i < STORIES; i++) {
 		printf("# running %s\n", stories[i].name);
 		fflush(stdout);
 		check_again(&stories[i], 1);
-		tell(&stories[i], 1, SEEDS);
+		run_story(&stories[i], 1, SEEDS);
 	}
 	return 0;
 }
@@ -232,18 +232,18 @@ int main(int argc, char **argv)
 	const struct story *story;
 	uint64_t first;
 
-	world_verbose = argc > 1 && !strcmp(argv[1], "-v");
-	argc -= world_verbose;
-	argv += world_verbose;
-	weft_log_set_level(world_verbose ? WEFT_LOG_INFO : WEFT_LOG_ERROR);
+	sim_verbose = argc > 1 && !strcmp(argv[1], "-v");
+	argc -= sim_verbose;
+	argv += sim_verbose;
+	weft_log_set_level(sim_verbose ? WEFT_LOG_INFO : WEFT_LOG_ERROR);
 	if (argc < 2)
-		return tell_all();
-	story = find(argv[1]);
+		return run_stories();
+	story = find_story(argv[1]);
 	if (!story || argc < 3) {
 		fprintf(stderr, "usage: sim [-v] STORY FIRST [LAST]\n");
 		return 2;
 	}
 	first = strtoull(argv[2], NULL, 0);
-	tell(story, first, argc > 3 ? strtoull(argv[3], NULL, 0) : first);
+	run_story(story, first, argc > 3 ? strtoull(argv[3], NULL, 0) : first);
 	return 0;
 }

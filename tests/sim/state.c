@@ -79,22 +79,22 @@ bool state_is_held(void)
 
 /* --- visits ----------------------------------------------------------------------------------- */
 
-static void come_back(struct weft_msg *mail)
+static void visit_done(struct weft_msg *mail)
 {
 	struct weft_op *op = container_of(mail, struct weft_op, mail);
 
 	op->done(op, op->res);
 }
 
-static int perform(const struct visit *visit)
+static int run_visit(const struct visit *visit)
 {
-	return visit->node->dead || world_chance(3) ? -EAGAIN : visit->op->call(visit->op);
+	return visit->node->dead || sim_chance(3) ? -EAGAIN : visit->op->call(visit->op);
 }
 
 static void end_visit(struct visit *visit)
 {
-	visit->op->res = perform(visit);
-	visit->op->mail.fn = come_back;
+	visit->op->res = run_visit(visit);
+	visit->op->mail.fn = visit_done;
 	weft_reactor_post(visit->op->reactor, &visit->op->mail);
 	weft_list_remove(&visit->link);
 	free(visit);
@@ -105,7 +105,7 @@ static void due(struct sim_event *event)
 	struct visit *visit = container_of(event, struct visit, event);
 
 	if (visit->node->still)
-		world_at(event, MS);
+		sim_at(event, MS);
 	else
 		end_visit(visit);
 }
@@ -117,19 +117,19 @@ void __wrap_weft_workers_call(struct weft_workers *pool, struct weft_reactor *r,
 {
 	struct visit *visit = calloc(1, sizeof(*visit));
 
-	must(visit && world_node);
+	must(visit && sim_current_node);
 	op->reactor = r;
 	op->call = fn;
 	visit->op = op;
-	visit->node = world_node;
+	visit->node = sim_current_node;
 	visit->event.fn = due;
 	weft_list_push(&visits, &visit->link);
-	world_at(&visit->event, 20 * US + world_random(world_chance(95) ? 500 * US : 50 * MS));
+	sim_at(&visit->event, 20 * US + sim_random(sim_chance(95) ? 500 * US : 50 * MS));
 }
 
 /* --- members ---------------------------------------------------------------------------------- */
 
-static struct member *find(const struct sim_node *node)
+static struct member *find_member(const struct sim_node *node)
 {
 	unsigned i = 0;
 
@@ -143,13 +143,13 @@ int __real_store_cycle_join(struct store_cycle *cycle, unsigned *hidden);
 int __wrap_store_cycle_join(struct store_cycle *cycle, unsigned *hidden);
 int __wrap_store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 {
-	*find(NULL) = (struct member){ world_node, cycle->fd };
+	*find_member(NULL) = (struct member){ sim_current_node, cycle->fd };
 	return __real_store_cycle_join(cycle, hidden);
 }
 
 void state_closed(const struct sim_node *node)
 {
-	find(node)->node = NULL;
+	find_member(node)->node = NULL;
 }
 
 /* --- death ------------------------------------------------------------------------------------ */
@@ -174,7 +174,7 @@ static void take_descriptor(int fd)
 	close(nowhere);
 	late->event.fn = close_late;
 	held++;
-	world_at(&late->event, world_random(world_chance(80) ? 5 * MS : 800 * MS));
+	sim_at(&late->event, sim_random(sim_chance(80) ? 5 * MS : 800 * MS));
 }
 
 void state_killed(const struct sim_node *node)
@@ -182,10 +182,10 @@ void state_killed(const struct sim_node *node)
 	struct visit *visit, *tmp;
 
 	weft_list_for_each_safe(visit, tmp, &visits, link) {
-		if (visit->node != node || world_chance(50))
+		if (visit->node != node || sim_chance(50))
 			continue;
-		world_cancel(&visit->event);
+		sim_cancel(&visit->event);
 		end_visit(visit);
 	}
-	take_descriptor(find(node)->fd);
+	take_descriptor(find_member(node)->fd);
 }

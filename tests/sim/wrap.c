@@ -26,14 +26,14 @@
 /* --- what is counted -------------------------------------------------------------------------- */
 
 REAL(void, host_probe, struct host_path *path, uint32_t timeout_ms);
-unsigned world_suspicions;
+unsigned sim_suspicions;
 
 WRAP(void, host_probe, struct host_path *path, uint32_t timeout_ms)
 {
 	bool before = weft_heap_has(&path->probe.timer.node);
 
 	__real_host_probe(path, timeout_ms);
-	world_suspicions += !before && weft_heap_has(&path->probe.timer.node);
+	sim_suspicions += !before && weft_heap_has(&path->probe.timer.node);
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ WRAP(void, weft_reactor_run, struct weft_reactor *r)
 {
 	must(current);
 	threads[current - 1].r = r;
-	world_add_reactor(r, world_node, NULL, NULL);
+	sim_add_reactor(r, sim_current_node, NULL, NULL);
 }
 
 REAL(void, weft_reactor_stop, struct weft_reactor *r);
@@ -82,7 +82,7 @@ WRAP(void, weft_reactor_stop, struct weft_reactor *r)
 		if (!threads[i].used || threads[i].r != r)
 			continue;
 		threads[i].r = NULL;
-		world_remove_reactor(r);
+		sim_remove_reactor(r);
 		return;
 	}
 	__real_weft_reactor_stop(r);
@@ -91,7 +91,7 @@ WRAP(void, weft_reactor_stop, struct weft_reactor *r)
 WRAP(int, pthread_join, pthread_t thread, void **result)
 {
 	while (threads[thread - 1].r)
-		world_step();
+		sim_step();
 	threads[thread - 1].used = false;
 	return 0;
 }
@@ -99,7 +99,7 @@ WRAP(int, pthread_join, pthread_t thread, void **result)
 WRAP(int, pthread_cond_wait, pthread_cond_t *cond, pthread_mutex_t *lock)
 {
 	pthread_mutex_unlock(lock);
-	world_step();
+	sim_step();
 	pthread_mutex_lock(lock);
 	return 0;
 }
@@ -108,7 +108,7 @@ WRAP(int, pthread_cond_wait, pthread_cond_t *cond, pthread_mutex_t *lock)
 
 static uint64_t clock_ns(void *arg)
 {
-	return world_now();
+	return sim_now();
 }
 
 REAL(int, weft_reactor_create, struct weft_reactor **r, const struct weft_reactor_options *options,
@@ -127,31 +127,31 @@ WRAP(int, weft_reactor_create, struct weft_reactor **r, const struct weft_reacto
 REAL(void, weft_reactor_turn, struct weft_reactor *r, int wait_ms);
 WRAP(void, weft_reactor_turn, struct weft_reactor *r, int wait_ms)
 {
-	uint64_t end = world_now() + (uint64_t)(wait_ms > 0 ? wait_ms : 0) * MS;
+	uint64_t end = sim_now() + (uint64_t)(wait_ms > 0 ? wait_ms : 0) * MS;
 
 	if (wait_ms)
-		world_step();
+		sim_step();
 	__real_weft_reactor_turn(r, 0);
-	while (wait_ms > 0 && !weft_reactor_busy(r) && world_now() < end && !world_node->still)
-		world_step();
+	while (wait_ms > 0 && !weft_reactor_busy(r) && sim_now() < end && !sim_current_node->still)
+		sim_step();
 }
 
 WRAP(int, usleep, useconds_t us)
 {
-	world_run(us * US);
+	sim_run(us * US);
 	return 0;
 }
 
 WRAP(int, nanosleep, const struct timespec *pause, struct timespec *left)
 {
-	world_run((uint64_t)pause->tv_sec * 1000 * MS + (uint64_t)pause->tv_nsec);
+	sim_run((uint64_t)pause->tv_sec * 1000 * MS + (uint64_t)pause->tv_nsec);
 	return 0;
 }
 
 WRAP(ssize_t, getrandom, void *buf, size_t length, unsigned flags)
 {
 	for (size_t i = 0; i < length; i++)
-		((char *)buf)[i] = (char)world_random(256);
+		((char *)buf)[i] = (char)sim_random(256);
 	return (ssize_t)length;
 }
 
@@ -161,7 +161,7 @@ REAL(int, accept4, int fd, struct sockaddr *addr, socklen_t *len, int flags);
 
 WRAP(int, connect, int fd, const struct sockaddr *addr, socklen_t len)
 {
-	int rc = wire_connect(fd, (const struct sockaddr_in *)addr);
+	int rc = network_connect(fd, (const struct sockaddr_in *)addr);
 
 	errno = -rc;
 	return rc < 0 ? -1 : 0;
@@ -171,13 +171,13 @@ WRAP(int, accept4, int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	int accepted = __real_accept4(fd, addr, len, flags);
 
-	return accepted < 0 ? -1 : wire_accept(fd, accepted);
+	return accepted < 0 ? -1 : network_accept(fd, accepted);
 }
 
 REAL(int, getsockname, int fd, struct sockaddr *addr, socklen_t *len);
 WRAP(int, getsockname, int fd, struct sockaddr *addr, socklen_t *len)
 {
-	const struct sockaddr_in *name = wire_name(fd, true);
+	const struct sockaddr_in *name = network_name(fd, true);
 
 	if (!name)
 		return __real_getsockname(fd, addr, len);
@@ -189,7 +189,7 @@ WRAP(int, getsockname, int fd, struct sockaddr *addr, socklen_t *len)
 REAL(int, getpeername, int fd, struct sockaddr *addr, socklen_t *len);
 WRAP(int, getpeername, int fd, struct sockaddr *addr, socklen_t *len)
 {
-	const struct sockaddr_in *name = wire_name(fd, false);
+	const struct sockaddr_in *name = network_name(fd, false);
 
 	if (!name)
 		return __real_getpeername(fd, addr, len);

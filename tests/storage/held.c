@@ -10,7 +10,7 @@
 #include "base/list.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weft_list in_hand = { &in_hand, &in_hand }; /* weft_io.op.link */
+static struct weft_list held_ios = { &held_ios, &held_ios }; /* weft_io.op.link */
 static unsigned count;
 static bool holding;
 static char bytes[HELD_BYTES];
@@ -41,7 +41,7 @@ static void do_io(struct weft_io *io)
 		memset(at, 0, io->length);
 }
 
-static void note(const struct weft_io *io)
+static void record_op(const struct weft_io *io)
 {
 	size_t len = strlen(asked);
 
@@ -51,7 +51,7 @@ static void note(const struct weft_io *io)
 }
 
 /* On the reactor that asked. */
-static void answer(struct weft_msg *msg)
+static void complete_io(struct weft_msg *msg)
 {
 	struct weft_io *io = container_of(msg, struct weft_io, op.mail);
 	int rc;
@@ -64,9 +64,9 @@ static void answer(struct weft_msg *msg)
 	io->done(io, rc);
 }
 
-static void let_go(struct weft_io *io)
+static void release_io(struct weft_io *io)
 {
-	io->op.mail.fn = answer;
+	io->op.mail.fn = complete_io;
 	weft_reactor_post(io->op.reactor, &io->op.mail);
 }
 
@@ -77,14 +77,14 @@ static int held_submit(struct weft_backend *be, struct weft_io *io)
 	io->op.reactor = weft_reactor_self();
 	pthread_mutex_lock(&lock);
 	held = holding;
-	note(io);
+	record_op(io);
 	if (held) {
-		weft_list_push(&in_hand, &io->op.link);
+		weft_list_push(&held_ios, &io->op.link);
 		count++;
 	}
 	pthread_mutex_unlock(&lock);
 	if (!held)
-		let_go(io);
+		release_io(io);
 	return 0;
 }
 
@@ -190,11 +190,11 @@ void held_let_go(void)
 
 	weft_list_init(&all);
 	pthread_mutex_lock(&lock);
-	weft_list_splice(&all, &in_hand);
+	weft_list_splice(&all, &held_ios);
 	count = 0;
 	pthread_mutex_unlock(&lock);
 	while ((link = weft_list_pop(&all)))
-		let_go(container_of(link, struct weft_io, op.link));
+		release_io(container_of(link, struct weft_io, op.link));
 }
 
 void held_fail(const char *kinds, int rc)

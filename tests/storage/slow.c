@@ -23,7 +23,7 @@ static struct slow *slow_of(struct weft_backend *be)
 	return container_of(be, struct slow, be);
 }
 
-static void check(const struct weft_backend *be, const struct weft_io *io)
+static void check_io(const struct weft_backend *be, const struct weft_io *io)
 {
 	must(io->offset <= be->size && io->length <= be->size - io->offset);
 	must(io->offset % 512 == 0 && io->length % 512 == 0);
@@ -34,7 +34,7 @@ static void check(const struct weft_backend *be, const struct weft_io *io)
 
 static int slow_submit(struct weft_backend *be, struct weft_io *io)
 {
-	check(be, io);
+	check_io(be, io);
 	if (refusals) {
 		refusals--;
 		return -EAGAIN;
@@ -46,11 +46,11 @@ static int slow_submit(struct weft_backend *be, struct weft_io *io)
 	return 0;
 }
 
-static void move(struct slow *slow, struct weft_io *io)
+static void move_data(struct slow *slow, struct weft_io *io)
 {
 	char *at = slow->bytes + io->offset;
 
-	check(&slow->be, io); /* nobody may have shrunk it meanwhile */
+	check_io(&slow->be, io); /* nobody may have shrunk it meanwhile */
 	if (io->kind == WEFT_IO_READ)
 		memcpy(io->buf, at, io->length);
 	else if (io->kind == WEFT_IO_WRITE)
@@ -60,13 +60,13 @@ static void move(struct slow *slow, struct weft_io *io)
 }
 
 /* On the reactor that asked. */
-static void answer(struct weft_msg *msg)
+static void complete_io(struct weft_msg *msg)
 {
 	struct weft_io *io = container_of(msg, struct weft_io, op.mail);
 	struct slow *slow = slow_of(io->be);
 
 	if (io->op.res == 0)
-		move(slow, io);
+		move_data(slow, io);
 	slow->under_way--;
 	io->done(io, io->op.res);
 }
@@ -80,7 +80,7 @@ unsigned slow_end(unsigned n, int rc)
 		struct weft_io *io = container_of(link, struct weft_io, op.link);
 
 		io->op.res = rc;
-		io->op.mail.fn = answer;
+		io->op.mail.fn = complete_io;
 		weft_reactor_post(io->op.reactor, &io->op.mail);
 	}
 	return ended;

@@ -11,19 +11,20 @@
 
 /* --- a command under way ---------------------------------------------------------------------- */
 
-struct flight {
+struct inflight_io {
 	struct weft_cmd cmd;
 	struct iovec iov;
 	char data[1024];
 	bool done;
 };
 
-static inline void landed(struct weft_cmd *cmd)
+static inline void on_inflight_done(struct weft_cmd *cmd)
 {
-	((struct flight *)cmd->user)->done = true;
+	((struct inflight_io *)cmd->user)->done = true;
 }
 
-static inline void take_off(struct host *h, struct flight *f, enum weft_op_code op, uint64_t length)
+static inline void inflight_submit(struct host *h, struct inflight_io *f, enum weft_op_code op,
+				   uint64_t length)
 {
 	f->iov = (struct iovec){ f->data, length };
 	f->cmd = (struct weft_cmd){ .op = op,
@@ -31,20 +32,20 @@ static inline void take_off(struct host *h, struct flight *f, enum weft_op_code 
 				    .length = op == WEFT_COMPARE_AND_WRITE ? length / 2 : length,
 				    .iov = &f->iov,
 				    .iovcnt = 1,
-				    .done = landed,
+				    .done = on_inflight_done,
 				    .user = f };
 	assert_int_equal(weft_submit(h->queue, &f->cmd), 0);
 	weft_queue_poll(h->queue, 0);
 }
 
 /* A host may look at the namespace before it sends what it was given. */
-static inline void until_held(struct host *h, unsigned n)
+static inline void wait_until_held(struct host *h, unsigned n)
 {
 	while (held_count() < n)
 		weft_queue_poll(h->queue, 1);
 }
 
-static inline void land(struct host *h, struct flight *f)
+static inline void inflight_wait(struct host *h, struct inflight_io *f)
 {
 	while (!f->done)
 		weft_queue_poll(h->queue, -1);
@@ -114,11 +115,11 @@ static inline void reset_start(struct reset *reset, struct weft_ctrl *through,
 
 /* While storage holds a write of the one that is reset; until that one knows that it is lost. */
 static inline void reset_with_held(struct reset *reset, struct weft_ctrl *by, struct host *lost,
-				   struct flight *late)
+				   struct inflight_io *late)
 {
 	held_hold(true);
-	take_off(lost, late, WEFT_WRITE, 512);
-	until_held(lost, 1);
+	inflight_submit(lost, late, WEFT_WRITE, 512);
+	wait_until_held(lost, 1);
 	reset_start(reset, by, lost->ctrl);
 	while (weft_ctrl_state(lost->ctrl, NULL) == WEFT_LIVE)
 		usleep(100);

@@ -84,7 +84,7 @@ void await(const unsigned *counter)
 }
 
 /* @len bytes that the link sends. */
-void hear(void *to, size_t len)
+void ctrl_recv(void *to, size_t len)
 {
 	for (int i = 0; len; i++) {
 		ssize_t n = recv(peer, to, len, MSG_DONTWAIT);
@@ -100,7 +100,7 @@ void hear(void *to, size_t len)
 	}
 }
 
-void say(const void *bytes, size_t len)
+void ctrl_send(const void *bytes, size_t len)
 {
 	assert_int_equal(send(peer, bytes, len, MSG_NOSIGNAL), len);
 }
@@ -119,12 +119,12 @@ void open_link(uint8_t dgst)
 	assert_int_equal(weft_tcp_link.open(&link_, r, &options, &ops, NULL, NULL), 0);
 	peer = accept(listener, NULL, NULL);
 	assert_true(peer >= 0);
-	hear(&icreq, sizeof(icreq));
+	ctrl_recv(&icreq, sizeof(icreq));
 	assert_int_equal(icreq.hdr.type, NVME_TCP_ICREQ);
 	assert_int_equal(icreq.dgst, dgst);
 }
 
-void say_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
+void ctrl_send_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
 {
 	struct nvme_tcp_icresp pdu = {
 		.hdr = { .type = NVME_TCP_ICRESP, .hlen = sizeof(pdu) },
@@ -135,13 +135,13 @@ void say_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c)
 	};
 
 	pdu.hdr.plen = cpu_to_le32(sizeof(pdu));
-	say(&pdu, sizeof(pdu));
+	ctrl_send(&pdu, sizeof(pdu));
 }
 
 void open_ready(uint8_t dgst, uint8_t cpda)
 {
 	open_link(dgst);
-	say_icresp(0, cpda, dgst, 4096);
+	ctrl_send_icresp(0, cpda, dgst, 4096);
 	await(&readies);
 }
 
@@ -159,7 +159,7 @@ void expect_term(const char *name, uint16_t fes, uint32_t fei, const char *sente
 	struct nvme_tcp_term term;
 	uint32_t got;
 
-	hear(&term, sizeof(term));
+	ctrl_recv(&term, sizeof(term));
 	got = le16_to_cpu(term.feil) | (uint32_t)le16_to_cpu(term.feiu) << 16;
 	if (term.hdr.type != NVME_TCP_H2C_TERM || le16_to_cpu(term.fes) != fes || got != fei)
 		fail_msg("%s: type %u, FES %u, FEI %u", name, term.hdr.type, le16_to_cpu(term.fes),
@@ -196,17 +196,17 @@ uint16_t submit(enum kind kind)
 }
 
 /* The capsule of the command, as it should be. */
-void hear_capsule(enum kind kind, uint16_t cid, uint8_t dgst)
+void ctrl_recv_capsule(enum kind kind, uint16_t cid, uint8_t dgst)
 {
 	struct nvme_tcp_cmd cmd;
 	char rest[1024];
 	uint32_t more;
 
-	hear(&cmd, sizeof(cmd));
+	ctrl_recv(&cmd, sizeof(cmd));
 	assert_int_equal(cmd.hdr.type, NVME_TCP_CMD);
 	assert_int_equal(le16_to_cpu(cmd.sqe.common.cid), cid);
 	more = le32_to_cpu(cmd.hdr.plen) - (uint32_t)sizeof(cmd);
 	assert_int_equal(more, (dgst & 1 ? 4 : 0) + (kind == WRITE_512 ? 512 : 0) +
 				       (kind == WRITE_512 && dgst & 2 ? 4 : 0));
-	hear(rest, more);
+	ctrl_recv(rest, more);
 }

@@ -44,9 +44,9 @@ void expect_term(const char *name, uint16_t fes, uint32_t fei, const char *sente
 
 /* --- the controller --------------------------------------------------------------------------- */
 
-void hear(void *to, size_t len); /* bytes that the link sends */
-void say(const void *bytes, size_t len);
-void say_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
+void ctrl_recv(void *to, size_t len); /* bytes that the link sends */
+void ctrl_send(const void *bytes, size_t len);
+void ctrl_send_icresp(uint16_t pfv, uint8_t cpda, uint8_t dgst, uint32_t maxh2c);
 
 /* --- commands --------------------------------------------------------------------------------- */
 
@@ -56,6 +56,6 @@ enum kind { NOTHING, READ_512, READ_20000, WRITE_512, WRITE_20000 };
 
 uint16_t submit(enum kind kind); /* its CID */
 /* Its capsule, as it should be. */
-void hear_capsule(enum kind kind, uint16_t cid, uint8_t dgst);
+void ctrl_recv_capsule(enum kind kind, uint16_t cid, uint8_t dgst);
 
 #endif

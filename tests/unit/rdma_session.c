@@ -10,7 +10,7 @@
 struct raw admin, io;
 struct rdma_verbs replaced;
 
-int start(void)
+int session_start(void)
 {
 	replaced = fabric_verbs;
 	case_start(IP);
@@ -20,7 +20,7 @@ int start(void)
 int set_up(void **state)
 {
 	fabric_begin();
-	return start();
+	return session_start();
 }
 
 int tear_down(void **state)
@@ -31,12 +31,12 @@ int tear_down(void **state)
 	return 0;
 }
 
-void open_both(void)
+void session_open(void)
 {
 	raw_io(&io, IP, raw_admin(&admin, IP), 1, DEPTH);
 }
 
-void close_both(void)
+void session_close(void)
 {
 	raw_close(&io);
 	raw_close(&admin);

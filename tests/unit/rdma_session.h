@@ -13,11 +13,11 @@ extern struct raw admin, io;
 extern struct rdma_verbs replaced; /* the fabric's table, for cases to change */
 
 int set_up(void **state);
-int start(void); /* the same on a fabric that has begun, and may have been changed */
+int session_start(void); /* the same on a fabric that has begun, and may have been changed */
 int tear_down(void **state);
 
-void open_both(void);
-void close_both(void); /* in order; nothing is left of them */
+void session_open(void);
+void session_close(void); /* in order; nothing is left of them */
 
 /* The target's end. */
 struct ibv_qp *target_qp(const struct raw *q);

@@ -1,4 +1,4 @@
-/* stress.c - seeds, dice, one storm after the other. */
+/* stress.c - seeds, random numbers, one round after the other. */
 #include "stress.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@ enum { SEEDS = 40 };
 
 static uint64_t seed, dice_state, first = 1, count = SEEDS;
 
-uint64_t storm_seed(void)
+uint64_t stress_seed(void)
 {
 	return seed;
 }
 
-uint32_t dice(uint32_t sides)
+uint32_t stress_random(uint32_t sides)
 {
 	dice_state ^= dice_state << 13;
 	dice_state ^= dice_state >> 7;
@@ -20,18 +20,18 @@ uint32_t dice(uint32_t sides)
 	return (uint32_t)(dice_state >> 11) % sides;
 }
 
-static void storms(void **state)
+static void stress_rounds(void **state)
 {
 	for (seed = first; seed < first + count; seed++) {
 		print_message("# seed %llu\n", (unsigned long long)seed);
 		dice_state = seed * 0x9e3779b97f4a7c15 + 1;
-		storm();
+		stress_round();
 	}
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(storms) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(stress_rounds) };
 
 	if (argc > 1) {
 		first = strtoull(argv[1], NULL, 0);

@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* The test's: one storm, from beginning to end. */
-void storm(void);
+/* The test's: one round, from beginning to end. */
+void stress_round(void);
 
-/* Of the storm that is on, for messages. */
-uint64_t storm_seed(void);
-uint32_t dice(uint32_t sides);
+/* Of the round that is on, for messages. */
+uint64_t stress_seed(void);
+uint32_t stress_random(uint32_t sides);
 
 #endif

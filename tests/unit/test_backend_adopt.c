@@ -42,7 +42,7 @@ static void goes_on(const char *spec)
 	weft_backend_close(successor);
 }
 
-/* Both have the storage, and then the heir alone; it can be changed as before. */
+/* Both have the storage, and then the successor alone; it can be changed as before. */
 static void heir_goes_on(void **state)
 {
 	need_reactor();
@@ -65,7 +65,7 @@ static void lock_comes_along(void **state)
 	weft_backend_close(open_spec(spec));
 }
 
-/* What was there is lost, and the heir does not put zeroes in its place: who serves it tells
+/* What was there is lost, and the successor does not put zeroes in its place: who serves it tells
  * hosts. */
 static void cut_meanwhile_refused(void **state)
 {
@@ -150,8 +150,9 @@ int main(void)
 {
 	int failed = 0;
 
-	failed += cmocka_run_group_tests_name("heirs", without_engine, make_dir, remove_dir);
-	failed += cmocka_run_group_tests_name("heirs on epoll", with_engine, start_epoll, stop);
-	failed += cmocka_run_group_tests_name("heirs on io_uring", with_engine, start_uring, stop);
+	failed += cmocka_run_group_tests_name("adopted", without_engine, make_dir, remove_dir);
+	failed += cmocka_run_group_tests_name("adopted on epoll", with_engine, start_epoll, stop);
+	failed += cmocka_run_group_tests_name("adopted on io_uring", with_engine, start_uring,
+					      stop);
 	return failed ? 1 : 0;
 }

@@ -605,20 +605,21 @@ static void heirs_have_filters(void **state)
 	need_reactor();
 	tick_ns = 1000000;
 	for_each_row(i, specs) {
-		struct weft_backend *be = open_spec(placed(specs[i])), *heir;
+		struct weft_backend *be = open_spec(placed(specs[i])), *successor;
 		struct weft_spec spec;
 
 		write_at(be, MIB, MIB, 1);
 		assert_int_equal(weft_spec_parse(be->spec, &spec, &err), 0);
 		strcpy(spec.error, "write:100%");
-		assert_int_equal(weft_backend_adopt(&heir, &spec, dup(weft_backend_descriptor(be)),
-						    &err),
+		assert_int_equal(weft_backend_adopt(&successor, &spec,
+						    dup(weft_backend_descriptor(be)), &err),
 				 0);
 		weft_backend_close(be);
-		assert_string_equal(heir->spec, text("%s,error=write:100%%", placed(specs[i])));
-		assert_data(heir, MIB, MIB, 1);
-		assert_int_equal(do_io(heir, WEFT_IO_WRITE, 0, data, 0, 512), -EIO);
-		weft_backend_close(heir);
+		assert_string_equal(successor->spec,
+				    text("%s,error=write:100%%", placed(specs[i])));
+		assert_data(successor, MIB, MIB, 1);
+		assert_int_equal(do_io(successor, WEFT_IO_WRITE, 0, data, 0, 512), -EIO);
+		weft_backend_close(successor);
 	}
 }
 

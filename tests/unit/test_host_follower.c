@@ -104,7 +104,7 @@ static void what_was_told_twice_counts_once(void **state)
 
 static const struct {
 	const char *what, *nqn;
-	enum relay_mood mood;
+	enum relay_mode mode;
 	int rc;
 	const char *why;
 } failures[] = {
@@ -121,7 +121,7 @@ static void no_path(void **state)
 		struct weft_err err = { "" };
 		int rc;
 
-		relay_mood(relay, failures[i].mood);
+		relay_mode(relay, failures[i].mode);
 		rc = try_connect("", failures[i].nqn, &ctrl, &err);
 		if (rc >= 0 || (failures[i].rc && rc != failures[i].rc) ||
 		    !strstr(err.text, failures[i].why))
@@ -137,12 +137,12 @@ static void the_guide_is_lost(void **state)
 	struct weft_ctrl *ctrl = connect_guided("");
 	struct host h = { ctrl, open_ns(ctrl, NS_512), open_queue(ctrl) };
 
-	relay_mood(relay, RELAY_REFUSE);
+	relay_mode(relay, RELAY_REFUSE);
 	relay_cut(relay);
 	await_guide(ctrl, WEFT_RECONNECTING);
 	check_path(ctrl, relay_address(relay));
 	assert_int_equal(weft_read(h.queue, h.ns, block, sizeof(block), 0, NULL), 0);
-	relay_mood(relay, RELAY_PASS);
+	relay_mode(relay, RELAY_PASS);
 	await_guide(ctrl, WEFT_LIVE);
 	check_path(ctrl, relay_address(relay));
 	host_close(&h);
@@ -151,14 +151,14 @@ static void the_guide_is_lost(void **state)
 /* However far the guide is when it ends. */
 static void the_end_comes_at_any_time(void **state)
 {
-	static const enum relay_mood moods[] = { RELAY_PASS, RELAY_REFUSE, RELAY_HOLD };
+	static const enum relay_mode modes[] = { RELAY_PASS, RELAY_REFUSE, RELAY_HOLD };
 
-	for_each_row(i, moods) {
+	for_each_row(i, modes) {
 		struct weft_ctrl *ctrl;
 
-		relay_mood(relay, RELAY_PASS);
+		relay_mode(relay, RELAY_PASS);
 		ctrl = connect_guided("");
-		relay_mood(relay, moods[i]);
+		relay_mode(relay, modes[i]);
 		relay_cut(relay);
 		weft_disconnect(ctrl);
 	}

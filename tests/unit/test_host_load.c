@@ -6,17 +6,17 @@ enum { CREWS_MAX = 4, RESETS = 20 };
 
 /* --- the cases -------------------------------------------------------------------------------- */
 
-static struct crew crews[CREWS_MAX];
+static struct io_job jobs[CREWS_MAX];
 
 static void one_crew(const char *words, bool by_fd)
 {
 	struct weft_ctrl *ctrl = connect_with(words);
 	struct weft_ns *ns = open_ns(ctrl, NS_512);
 
-	crew_init(&crews[0], ctrl, ns, 0);
-	crews[0].by_fd = by_fd;
-	crew_run(&crews[0]);
-	crew_end(&crews[0]);
+	io_job_init(&jobs[0], ctrl, ns, 0);
+	jobs[0].by_fd = by_fd;
+	io_job_run(&jobs[0]);
+	io_job_end(&jobs[0]);
 	weft_ns_close(ns);
 	weft_disconnect(ctrl);
 }
@@ -48,16 +48,16 @@ static void several_threads(void **state)
 {
 	struct weft_ctrl *ctrl = connect_with("");
 	struct weft_ns *ns = open_ns(ctrl, NS_512);
-	unsigned n = NS_BYTES / (WIDE_BYTES + LANES * LANE_BYTES);
+	unsigned n = NS_BYTES / (WIDE_BYTES + RANGES * RANGE_BYTES);
 
 	for (unsigned i = 0; i < n; i++) {
-		crew_init(&crews[i], ctrl, ns, i);
-		crews[i].by_fd = i % 2;
-		need(!pthread_create(&crews[i].thread, NULL, crew_run, &crews[i]));
+		io_job_init(&jobs[i], ctrl, ns, i);
+		jobs[i].by_fd = i % 2;
+		need(!pthread_create(&jobs[i].thread, NULL, io_job_run, &jobs[i]));
 	}
 	for (unsigned i = 0; i < n; i++) {
-		pthread_join(crews[i].thread, NULL);
-		crew_end(&crews[i]);
+		pthread_join(jobs[i].thread, NULL);
+		io_job_end(&jobs[i]);
 	}
 	weft_ns_close(ns);
 	weft_disconnect(ctrl);
@@ -69,21 +69,21 @@ static void reset_on(uint32_t nsid)
 	struct weft_ns *ns = open_ns(ctrl, nsid);
 	struct weft_ctrl_info info;
 
-	atomic_store(&crew_more, true);
+	atomic_store(&io_job_more, true);
 	for (unsigned i = 0; i < 2; i++) {
-		crew_init(&crews[i], ctrl, ns, i);
-		crews[i].by_fd = i;
-		need(!pthread_create(&crews[i].thread, NULL, crew_run, &crews[i]));
+		io_job_init(&jobs[i], ctrl, ns, i);
+		jobs[i].by_fd = i;
+		need(!pthread_create(&jobs[i].thread, NULL, io_job_run, &jobs[i]));
 	}
 	for (uint64_t i = 0; i < RESETS; i++) {
 		weft_ctrl_reset(ctrl);
 		for (info.reconnects = 0; info.reconnects <= i; weft_ctrl_info(ctrl, &info))
 			usleep(1000);
 	}
-	atomic_store(&crew_more, false);
+	atomic_store(&io_job_more, false);
 	for (unsigned i = 0; i < 2; i++) {
-		pthread_join(crews[i].thread, NULL);
-		crew_end(&crews[i]);
+		pthread_join(jobs[i].thread, NULL);
+		io_job_end(&jobs[i]);
 	}
 	weft_ns_close(ns);
 	weft_disconnect(ctrl);
@@ -266,7 +266,7 @@ static void *reset_often(void *arg)
 {
 	struct weft_event event;
 
-	while (atomic_load(&crew_more)) {
+	while (atomic_load(&io_job_more)) {
 		weft_ctrl_reset(arg);
 		usleep(5000);
 		while (weft_ctrl_next_event(arg, &event))
@@ -281,13 +281,13 @@ static void opened_under_resets(void **state)
 	struct weft_ctrl *ctrl = connect_with("?reconnect_delay=1ms&reconnect_delay_max=5ms");
 	pthread_t threads[VISITORS], resetter;
 
-	atomic_store(&crew_more, true);
+	atomic_store(&io_job_more, true);
 	need(!pthread_create(&resetter, NULL, reset_often, ctrl));
 	for (unsigned i = 0; i < VISITORS; i++)
 		need(!pthread_create(&threads[i], NULL, visit_often, ctrl));
 	for (unsigned i = 0; i < VISITORS; i++)
 		pthread_join(threads[i], NULL);
-	atomic_store(&crew_more, false);
+	atomic_store(&io_job_more, false);
 	pthread_join(resetter, NULL);
 	visit(ctrl);
 	weft_disconnect(ctrl);

@@ -85,11 +85,11 @@ static void one_is_enough(void **state)
 
 	for (int i = 0; i < PATHS; i++) {
 		start_relays();
-		relay_mood(relays[i], RELAY_REFUSE);
+		relay_mode(relays[i], RELAY_REFUSE);
 		h = open_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
 		read_through(&h, relays[!i]);
-		relay_mood(relays[i], RELAY_PASS);
-		read_through(&h, relays[i]); /* it has come, and so has its lane */
+		relay_mode(relays[i], RELAY_PASS);
+		read_through(&h, relays[i]); /* it has come, and so has its range */
 		host_close(&h);
 		stop_relays();
 	}
@@ -102,7 +102,7 @@ static void none_is_not(void **state)
 
 	start_relays();
 	for (int i = 0; i < PATHS; i++)
-		relay_mood(relays[i], RELAY_REFUSE);
+		relay_mode(relays[i], RELAY_REFUSE);
 	assert_true(weft_connect(uris(""), NULL, &ctrl, &err) < 0);
 	for (int i = 0; i < PATHS; i++)
 		if (!strstr(err.text, relay_address(relays[i])))
@@ -140,7 +140,7 @@ static void mistaken(void **state)
 
 /* --- failing over ----------------------------------------------------------------------------- */
 
-static struct crew crews[2];
+static struct io_job jobs[2];
 
 /* Path by path: the I/O goes on through the other, and nothing is lost, doubled or mixed up. */
 static void cut_under_load(void **state)
@@ -151,11 +151,11 @@ static void cut_under_load(void **state)
 	start_relays();
 	ctrl = connect_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
 	ns = open_ns(ctrl, NS_512);
-	atomic_store(&crew_more, true);
-	for (unsigned i = 0; i < COUNT(crews); i++) {
-		crew_init(&crews[i], ctrl, ns, i);
-		crews[i].by_fd = i;
-		need(!pthread_create(&crews[i].thread, NULL, crew_run, &crews[i]));
+	atomic_store(&io_job_more, true);
+	for (unsigned i = 0; i < COUNT(jobs); i++) {
+		io_job_init(&jobs[i], ctrl, ns, i);
+		jobs[i].by_fd = i;
+		need(!pthread_create(&jobs[i].thread, NULL, io_job_run, &jobs[i]));
 	}
 	for (unsigned i = 0; i < CUTS; i++) {
 		struct relay *relay = relays[i % PATHS];
@@ -165,10 +165,10 @@ static void cut_under_load(void **state)
 		for (before = relay_bytes(relay); relay_bytes(relay) < before + (1 << 18);)
 			usleep(1000);
 	}
-	atomic_store(&crew_more, false);
-	for (unsigned i = 0; i < COUNT(crews); i++) {
-		pthread_join(crews[i].thread, NULL);
-		crew_end(&crews[i]);
+	atomic_store(&io_job_more, false);
+	for (unsigned i = 0; i < COUNT(jobs); i++) {
+		pthread_join(jobs[i].thread, NULL);
+		io_job_end(&jobs[i]);
 	}
 	weft_ns_close(ns);
 	weft_disconnect(ctrl);
@@ -184,7 +184,7 @@ static void one_stays_down(void **state)
 	h = open_both("?loss_timeout=50ms&reconnect_delay=1ms&reconnect_delay_max=5ms");
 	read_through(&h, relays[0]);
 	read_through(&h, relays[1]);
-	relay_mood(relays[0], RELAY_REFUSE);
+	relay_mode(relays[0], RELAY_REFUSE);
 	relay_cut(relays[0]);
 	read_through(&h, relays[1]);
 	assert_int_equal(weft_ctrl_state(h.ctrl, NULL), WEFT_LIVE);
@@ -200,14 +200,14 @@ static void both_go_and_come(void **state)
 	start_relays();
 	h = open_both("?reconnect_delay=1ms&reconnect_delay_max=5ms");
 	for (int i = 0; i < PATHS; i++) {
-		relay_mood(relays[i], RELAY_REFUSE);
+		relay_mode(relays[i], RELAY_REFUSE);
 		relay_cut(relays[i]);
 	}
 	while (weft_ctrl_state(h.ctrl, NULL) == WEFT_LIVE)
 		usleep(1000);
-	relay_mood(relays[1], RELAY_PASS);
+	relay_mode(relays[1], RELAY_PASS);
 	read_through(&h, relays[1]); /* what waited goes out there */
-	relay_mood(relays[0], RELAY_PASS);
+	relay_mode(relays[0], RELAY_PASS);
 	read_through(&h, relays[0]);
 	for (event.state = WEFT_DEAD; event.state != WEFT_LIVE;)
 		assert_true(weft_ctrl_next_event(h.ctrl, &event));
@@ -243,9 +243,9 @@ static void one_falls_silent(void **state)
 	read_through(&h, relays[0]);
 	read_through(&h, relays[1]);
 	for (int i = 0; i < PATHS; i++) {
-		relay_mood(relays[i], RELAY_HOLD);
+		relay_mode(relays[i], RELAY_HOLD);
 		read_through(&h, relays[!i]);
-		relay_mood(relays[i], RELAY_PASS);
+		relay_mode(relays[i], RELAY_PASS);
 		relay_cut(relays[i]);
 		read_through(&h, relays[i]);
 	}
@@ -262,7 +262,7 @@ static void no_path_for_long(void **state)
 	start_relays();
 	h = open_both("?fast_io_fail=100ms&reconnect_delay=1ms&reconnect_delay_max=5ms");
 	for (int i = 0; i < PATHS; i++) {
-		relay_mood(relays[i], RELAY_REFUSE);
+		relay_mode(relays[i], RELAY_REFUSE);
 		relay_cut(relays[i]);
 	}
 	do {
@@ -271,7 +271,7 @@ static void no_path_for_long(void **state)
 	assert_int_equal(rc, -EIO);
 	assert_non_null(strstr(err.text, "no path could be used for 100 ms (fast_io_fail)"));
 	assert_int_not_equal(weft_ctrl_state(h.ctrl, NULL), WEFT_DEAD);
-	relay_mood(relays[1], RELAY_PASS);
+	relay_mode(relays[1], RELAY_PASS);
 	while (weft_read(h.queue, h.ns, block, sizeof(block), 0, NULL) < 0)
 		usleep(1000);
 	read_through(&h, relays[1]);
@@ -313,13 +313,13 @@ static void seen(void **state)
 		assert_int_equal(state_of(h.ctrl, i), WEFT_LIVE);
 		assert_int_equal(access_through(h.ns, i), WEFT_ACCESS_OPTIMIZED);
 	}
-	relay_mood(relays[0], RELAY_REFUSE);
+	relay_mode(relays[0], RELAY_REFUSE);
 	relay_cut(relays[0]);
 	while (state_of(h.ctrl, 0) == WEFT_LIVE)
 		usleep(1000);
 	assert_int_equal(access_through(h.ns, 0), WEFT_ACCESS_UNKNOWN);
 	assert_int_equal(access_through(h.ns, 1), WEFT_ACCESS_OPTIMIZED);
-	relay_mood(relays[0], RELAY_PASS);
+	relay_mode(relays[0], RELAY_PASS);
 	while (state_of(h.ctrl, 0) != WEFT_LIVE)
 		usleep(1000);
 	assert_int_equal(weft_ctrl_paths(h.ctrl, paths, 1), PATHS);
@@ -344,17 +344,17 @@ static void the_last_is_not_probed(void **state)
 		      "&reconnect_delay_max=5ms");
 	read_through(&h, relays[0]);
 	read_through(&h, relays[1]);
-	relay_mood(relays[1], RELAY_REFUSE);
+	relay_mode(relays[1], RELAY_REFUSE);
 	relay_cut(relays[1]);
 	while (state_of(h.ctrl, 1) == WEFT_LIVE)
 		usleep(1000);
 	read_through(&h, relays[0]);
-	relay_mood(relays[0], RELAY_HOLD);
+	relay_mode(relays[0], RELAY_HOLD);
 	cmd.ns = h.ns;
 	assert_int_equal(weft_submit(h.queue, &cmd), 0);
 	for (unsigned i = 0; i < 50; i++) /* many times what a probe waits */
 		weft_queue_poll(h.queue, 10);
-	relay_mood(relays[0], RELAY_PASS);
+	relay_mode(relays[0], RELAY_PASS);
 	while (weft_queue_pending(h.queue))
 		weft_queue_poll(h.queue, -1);
 	assert_int_equal(cmd.rc, 0);
@@ -375,12 +375,12 @@ static void stalls_are_counted(void **state)
 	h = open_both("?probe=10ms&kato=60m&io_timeout=60m&reconnect_delay=1ms"
 		      "&reconnect_delay_max=5ms");
 	do { /* a busy machine may lose the path before a command is caught there */
-		relay_mood(relays[0], RELAY_PASS);
+		relay_mode(relays[0], RELAY_PASS);
 		relay_cut(relays[0]);
 		read_through(&h, relays[0]);
 		read_through(&h, relays[1]);
 		weft_queue_stalls(h.queue, &before);
-		relay_mood(relays[0], RELAY_HOLD);
+		relay_mode(relays[0], RELAY_HOLD);
 		for (int i = 0; i < 10; i++)
 			assert_int_equal(weft_read(h.queue, h.ns, block, sizeof(block), 0, NULL),
 					 0);
@@ -392,7 +392,7 @@ static void stalls_are_counted(void **state)
 	for (unsigned i = 0; i < WEFT_STALL_LENGTHS; i++)
 		sum += after.by_length[i];
 	assert_int_equal(sum, after.stalls);
-	relay_mood(relays[0], RELAY_PASS);
+	relay_mode(relays[0], RELAY_PASS);
 	host_close(&h);
 	stop_relays();
 }
@@ -482,9 +482,9 @@ static void silent_after_another_came(void **state)
 	read_through(&h, relays[0]);
 	assert_true(add(h.ctrl, relays[1], "/" TARGET_NQN, &err) > 0);
 	read_through(&h, relays[1]);
-	relay_mood(relays[0], RELAY_HOLD);
+	relay_mode(relays[0], RELAY_HOLD);
 	read_through(&h, relays[1]);
-	relay_mood(relays[0], RELAY_PASS);
+	relay_mode(relays[0], RELAY_PASS);
 	host_close(&h);
 	stop_relays();
 }
@@ -498,9 +498,9 @@ static void not_added(void **state)
 	h = host_open("", NS_512);
 	assert_int_equal(add(h.ctrl, relays[0], "/nqn.2026-11.io.weft:other", &err), -EINVAL);
 	assert_int_equal(add(h.ctrl, relays[0], "/" TARGET_NQN "?hurry", &err), -EINVAL);
-	relay_mood(relays[0], RELAY_REFUSE);
+	relay_mode(relays[0], RELAY_REFUSE);
 	assert_true(add(h.ctrl, relays[0], "/" TARGET_NQN, &err) < 0);
-	relay_mood(relays[0], RELAY_PASS);
+	relay_mode(relays[0], RELAY_PASS);
 	for (int i = 1; i < 8; i++) {
 		err.text[0] = '\0';
 		if (add(h.ctrl, relays[0], "/" TARGET_NQN, &err) < 0)
@@ -524,9 +524,9 @@ static void exchanged_under_load(void **state)
 	start_relays();
 	ctrl = connect_with("");
 	ns = open_ns(ctrl, NS_512);
-	atomic_store(&crew_more, true);
-	crew_init(&crews[0], ctrl, ns, 0);
-	need(!pthread_create(&crews[0].thread, NULL, crew_run, &crews[0]));
+	atomic_store(&io_job_more, true);
+	io_job_init(&jobs[0], ctrl, ns, 0);
+	need(!pthread_create(&jobs[0].thread, NULL, io_job_run, &jobs[0]));
 	for (unsigned i = 0; i < CUTS; i++) {
 		while ((path = add(ctrl, relays[i % PATHS], "/" TARGET_NQN, &err)) == -EUSERS)
 			usleep(1000); /* those that leave are still there */
@@ -535,9 +535,9 @@ static void exchanged_under_load(void **state)
 		assert_int_equal(weft_path_remove(ctrl, (unsigned)first, &err), 0);
 		first = path;
 	}
-	atomic_store(&crew_more, false);
-	pthread_join(crews[0].thread, NULL);
-	crew_end(&crews[0]);
+	atomic_store(&io_job_more, false);
+	pthread_join(jobs[0].thread, NULL);
+	io_job_end(&jobs[0]);
 	weft_ns_close(ns);
 	weft_disconnect(ctrl);
 	stop_relays();

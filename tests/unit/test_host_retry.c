@@ -261,7 +261,7 @@ static void cut_behind(struct host *h, struct host *direct, struct relay *relay,
 		       struct weft_cmd *cmd, char done)
 {
 	first_byte(h); /* it is connected */
-	relay_mood(relay, RELAY_MUTE);
+	relay_mode(relay, RELAY_NO_ANSWERS);
 	assert_int_equal(weft_submit(h->queue, cmd), 0);
 	while (first_byte(direct) != done)
 		weft_queue_poll(h->queue, 1);
@@ -360,7 +360,7 @@ static void cut_it_short(void)
 static const struct {
 	const char *name, *words;
 	void (*change)(void); /* while there is no connection */
-	enum relay_mood mood; /* after it */
+	enum relay_mode mode; /* after it */
 	const char *lost;     /* of the sentence */
 	int unsent;
 } second_times[] = {
@@ -411,7 +411,7 @@ static void lose_first(struct host *h, struct relay *relay, struct last_write wr
 	struct host direct = host_open("", NS_4K);
 	char data[BLOCK] = "";
 
-	relay_mood(relay, RELAY_MUTE);
+	relay_mode(relay, RELAY_NO_ANSWERS);
 	start_write(h, &writes[0], NEW);
 	while (data[0] != NEW) {
 		weft_queue_poll(h->queue, 1);
@@ -441,7 +441,7 @@ static void no_second_time(void **state)
 		h.queue = open_queue(h.ctrl);
 		lose_first(&h, relay, writes);
 		second_times[i].change();
-		relay_mood(relay, second_times[i].mood);
+		relay_mode(relay, second_times[i].mode);
 		while (!writes[0].over || !writes[1].over)
 			weft_queue_poll(h.queue, -1);
 		check_end(second_times[i].name, &writes[0].cmd,

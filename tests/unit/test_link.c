@@ -31,7 +31,8 @@ static void icresp(void **state)
 {
 	for_each_named(i, icresps, sentence) {
 		open_link(icresps[i].asked);
-		say_icresp(icresps[i].pfv, icresps[i].cpda, icresps[i].dgst, icresps[i].maxh2c);
+		ctrl_send_icresp(icresps[i].pfv, icresps[i].cpda, icresps[i].dgst,
+				 icresps[i].maxh2c);
 		if (icresps[i].fes) {
 			expect_term(icresps[i].sentence, icresps[i].fes, icresps[i].fei,
 				    icresps[i].sentence);
@@ -79,7 +80,7 @@ static void target_terminates(void **state)
 
 	open_ready(0, 0);
 	submit(READ_512);
-	say(&term, sizeof(term));
+	ctrl_send(&term, sizeof(term));
 	await(&closes);
 	assert_int_equal(dones, 0);
 	assert_int_equal(end_rc, -EPROTO);
@@ -123,10 +124,10 @@ static void target_leaves_when_told(void **state)
 
 	open_ready(0, 0);
 	cid = submit(READ_512);
-	hear_capsule(READ_512, cid, 0);
+	ctrl_recv_capsule(READ_512, cid, 0);
 	stray.cqe.cid = cpu_to_le16((uint16_t)~cid);
-	say(&stray, sizeof(stray));
-	hear(&term, offsetof(struct nvme_tcp_term, rsvd));
+	ctrl_send(&stray, sizeof(stray));
+	ctrl_recv(&term, offsetof(struct nvme_tcp_term, rsvd));
 	close(peer);
 	await(&closes);
 	assert_int_equal(end_rc, -EPROTO);

@@ -52,7 +52,7 @@ static void say_script(const struct script *s, uint16_t cid)
 		seal(bytes + end, bytes + s->pdo, s->data);
 		end += 4;
 	}
-	say(bytes, end);
+	ctrl_send(bytes, end);
 }
 
 #define RESP(flags, hlen, pdo, plen, cid)                           \
@@ -95,7 +95,7 @@ static void accepted(void **state)
 		memset(memory, 0, sizeof(memory));
 		open_ready(completions[i].dgst, 0);
 		cid = submit(completions[i].kind);
-		hear_capsule(completions[i].kind, cid, completions[i].dgst);
+		ctrl_recv_capsule(completions[i].kind, cid, completions[i].dgst);
 		say_script(&completions[i].pdu, cid);
 		await(&dones);
 		if (last.moved != completions[i].moved || last.corrupt || last.cqe.status)
@@ -129,7 +129,7 @@ static void large_data_is_not_copied(void **state)
 
 		memset(memory, 0, sizeof(memory));
 		dones = 0;
-		hear_capsule(flow[i].kind, cid, 0);
+		ctrl_recv_capsule(flow[i].kind, cid, 0);
 		say_script(&flow[i].pdu, cid);
 		await(&dones);
 		if (link_->stats.copied_bytes - before > flow[i].copied_max)
@@ -227,7 +227,7 @@ static void refused(void **state)
 		open_ready(refusals[i].dgst, 0);
 		if (refusals[i].kind != NOTHING) {
 			cid = submit(refusals[i].kind);
-			hear_capsule(refusals[i].kind, cid, refusals[i].dgst);
+			ctrl_recv_capsule(refusals[i].kind, cid, refusals[i].dgst);
 		}
 		say_script(&refusals[i].pdu, cid);
 		expect_term(refusals[i].name, refusals[i].fes, refusals[i].fei,
@@ -246,8 +246,8 @@ static void wrong_header_digest(void **state)
 
 	open_ready(1, 0);
 	resp.pdu.cqe.cid = cpu_to_le16(submit(READ_512));
-	hear_capsule(READ_512, le16_to_cpu(resp.pdu.cqe.cid), 1);
-	say(&resp, sizeof(resp));
+	ctrl_recv_capsule(READ_512, le16_to_cpu(resp.pdu.cqe.cid), 1);
+	ctrl_send(&resp, sizeof(resp));
 	expect_term(sentence, NVME_TCP_FES_HDGST, 0x04030201, sentence);
 }
 
@@ -262,8 +262,8 @@ static void wrong_data_digest(void **state)
 
 	open_ready(2, 0);
 	c2h.pdu.cccid = cpu_to_le16(submit(READ_512));
-	hear_capsule(READ_512, le16_to_cpu(c2h.pdu.cccid), 2);
-	say(&c2h, sizeof(c2h));
+	ctrl_recv_capsule(READ_512, le16_to_cpu(c2h.pdu.cccid), 2);
+	ctrl_send(&c2h, sizeof(c2h));
 	await(&dones);
 	assert_true(last.corrupt && last.moved == 512);
 	close_link();
@@ -283,10 +283,10 @@ static void data_on_request(void **state)
 		memory[i] = (char)(i * 7);
 	open_ready(0, 31);
 	cid = submit(WRITE_20000);
-	hear_capsule(WRITE_20000, cid, 0);
+	ctrl_recv_capsule(WRITE_20000, cid, 0);
 	say_script(&r2t, cid);
 	for (uint32_t at = 0, len; at < 20000; at += len) {
-		hear(&h2c, sizeof(h2c));
+		ctrl_recv(&h2c, sizeof(h2c));
 		len = le32_to_cpu(h2c.datal);
 		assert_int_equal(h2c.hdr.type, NVME_TCP_H2C_DATA);
 		assert_int_equal(h2c.hdr.pdo, 128);
@@ -295,7 +295,7 @@ static void data_on_request(void **state)
 		assert_int_equal(le32_to_cpu(h2c.datao), at);
 		assert_int_equal(len, 20000 - at < 4096 ? 20000 - at : 4096);
 		assert_int_equal(h2c.hdr.flags, at + len == 20000 ? LAST : 0);
-		hear(bytes, 128 - sizeof(h2c) + len);
+		ctrl_recv(bytes, 128 - sizeof(h2c) + len);
 		assert_memory_equal(bytes + 128 - sizeof(h2c), memory + at, len);
 	}
 	close_link();
@@ -303,8 +303,8 @@ static void data_on_request(void **state)
 
 enum { LARGE = 32 << 20 }; /* more than sockets take from one that does not read */
 
-/* A controller may give a write up before it has read all of it. The command is over when the kernel
- * has let go of the last byte: until then the memory is not the program's. */
+/* A controller may give a write up before it has read all of it. The command is over when the
+ * kernel has let go of the last byte: until then the memory is not the program's. */
 static void answered_while_data_leaves(void **state)
 {
 	static char large[LARGE];
@@ -315,7 +315,7 @@ static void answered_while_data_leaves(void **state)
 	uint16_t cid;
 
 	open_link(0);
-	say_icresp(0, 0, 0, LARGE);
+	ctrl_send_icresp(0, 0, 0, LARGE);
 	await(&readies);
 	slot = weft_link_get_slot(link_);
 	slot->cmd.common.opcode = nvme_cmd_write;
@@ -323,9 +323,9 @@ static void answered_while_data_leaves(void **state)
 	slot->data_len = LARGE;
 	weft_link_submit(link_, slot);
 	cid = le16_to_cpu(slot->cmd.common.cid);
-	hear_capsule(WRITE_20000, cid, 0);
+	ctrl_recv_capsule(WRITE_20000, cid, 0);
 	say_script(&r2t, cid);
-	hear(&h2c, sizeof(h2c));
+	ctrl_recv(&h2c, sizeof(h2c));
 	say_script(&resp, cid);
 	for (int i = 0; i < 50; i++)
 		weft_reactor_turn(r, 1);
@@ -333,7 +333,7 @@ static void answered_while_data_leaves(void **state)
 	memset(large, 1,
 	       sizeof(large)); /* what leaves from now on shows that it leaves from there */
 	for (uint32_t at = 0; at < LARGE; at += MEMORY)
-		hear(memory, LARGE - at < MEMORY ? LARGE - at : MEMORY);
+		ctrl_recv(memory, LARGE - at < MEMORY ? LARGE - at : MEMORY);
 	assert_int_equal(memory[0], 1);
 	await(&dones);
 	close_link();

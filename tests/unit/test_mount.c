@@ -208,41 +208,41 @@ static void test_flags(void **state)
 
 /* Every thread writes bytes of its own, in blocks that it shares with the others, and finds them
  * again when it comes back to them. */
-struct lane {
+struct writer {
 	pthread_t thread;
 	struct weft_volume *bytes;
 	unsigned index, lost;
 };
 
-static void *write_lane(void *arg)
+static void *writer_main(void *arg)
 {
-	struct lane *lane = arg;
+	struct writer *writer = arg;
 	uint8_t data[100], old[100];
 
 	for (uint64_t i = 0; i < 4000; i++) {
-		uint64_t offset = (i % 8 * THREADS + lane->index) * sizeof(data);
+		uint64_t offset = (i % 8 * THREADS + writer->index) * sizeof(data);
 
-		weft_volume_read(lane->bytes, old, sizeof(old), offset);
-		lane->lost += i >= 8 && old[50] != (uint8_t)(i - 8);
+		weft_volume_read(writer->bytes, old, sizeof(old), offset);
+		writer->lost += i >= 8 && old[50] != (uint8_t)(i - 8);
 		memset(data, (int)i, sizeof(data));
-		weft_volume_write(lane->bytes, data, sizeof(data), offset, 0);
+		weft_volume_write(writer->bytes, data, sizeof(data), offset, 0);
 	}
 	return NULL;
 }
 
 static void test_neighbours(void **state)
 {
-	struct lane lanes[THREADS];
+	struct writer writers[THREADS];
 	struct weft_volume bytes;
 
 	bytes_init(&bytes, 512, true);
 	for (unsigned i = 0; i < THREADS; i++) {
-		lanes[i] = (struct lane){ .bytes = &bytes, .index = i };
-		pthread_create(&lanes[i].thread, NULL, write_lane, &lanes[i]);
+		writers[i] = (struct writer){ .bytes = &bytes, .index = i };
+		pthread_create(&writers[i].thread, NULL, writer_main, &writers[i]);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
-		pthread_join(lanes[i].thread, NULL);
-		assert_int_equal(lanes[i].lost, 0);
+		pthread_join(writers[i].thread, NULL);
+		assert_int_equal(writers[i].lost, 0);
 	}
 }
 

@@ -85,7 +85,7 @@ static void one_step(void **state)
 		{ "1>2 1", 1, "12", "", "", "2 1", 0 },
 		{ "1>2", 1, "1", "", "", "1", 0 },
 		{ "1>2", 1, "12", "2", "", "1", 0 },
-		/* It is gone: its heir takes it, when nothing of it is left */
+		/* It is gone: its successor takes it, when nothing of it is left */
 		{ "1 1", 2, "2", "", "", "2 2", 0 },
 		{ "1 1", 2, "2", "", "1", "1 1", OWNERS_WAIT_STORAGE },
 		{ "1 3", 2, "2", "", "3", "2 3", OWNERS_WAIT_STORAGE },
@@ -93,7 +93,7 @@ static void one_step(void **state)
 		{ "1 1 1", 3, "23", "", "", "1 1 3", OWNERS_WAIT_SUCCESSOR },
 		{ "1>3 1", 3, "23", "", "", "3 1", OWNERS_WAIT_SUCCESSOR },
 		{ "1>3 1", 2, "23", "", "", "1>3 2", OWNERS_WAIT_SUCCESSOR },
-		/* Its heir does not come: whoever is there takes it, but for who drains */
+		/* Its successor does not come: whoever is there takes it, but for who drains */
 		{ "1 1 1", 3, "23", "", "", "3 3 3", 0, true },
 		{ "1>2 2", 3, "23", "", "", "3 2", 0, true },
 		{ "1 1", 3, "23", "3", "", "1 1", OWNERS_WAIT_SUCCESSOR, true },

@@ -26,7 +26,7 @@ static int set_up_silent(void **state)
 {
 	fabric_begin();
 	fabric_device("fake0")->never_last = true;
-	return start();
+	return session_start();
 }
 
 static void check_reads(struct raw *q)
@@ -87,7 +87,7 @@ static void receives_are_waited_for(void **state)
 /* With the adapter's word nothing waits for a clock. */
 static void nothing_is_waited_for(void **state)
 {
-	open_both();
+	session_open();
 	raw_close(&io);
 	case_turns(20);
 	assert_int_equal(fabric_counts().qps, BOTH_ENDS_OF_ADMIN);
@@ -98,7 +98,7 @@ static void nothing_is_waited_for(void **state)
 /* An adapter that never says it is not waited for without end. */
 static void waits_with_a_bound(void **state)
 {
-	open_both();
+	session_open();
 	raw_close(&io);
 	case_turns(20);
 	assert_int_equal(fabric_counts().qps, BOTH_ENDS_OF_ADMIN + 1);
@@ -112,7 +112,7 @@ static void waits_with_a_bound(void **state)
 /* Its queue pair is broken and empty, and the adapter says both before anybody listens. */
 static void both_are_heard(void **state)
 {
-	open_both();
+	session_open();
 	fabric_async_of(target_qp(&io), IBV_EVENT_QP_FATAL);
 	fabric_async_of(target_qp(&io), IBV_EVENT_QP_LAST_WQE_REACHED);
 	case_turns(10);
@@ -143,7 +143,7 @@ static const struct {
 static void things(void **state)
 {
 	for_each_named(i, thing_cases, name) {
-		open_both();
+		session_open();
 		fabric_async_of(target_qp(&io), thing_cases[i].type);
 		case_turns(10);
 		check_end(&admin, thing_cases[i].admin_ends);
@@ -152,7 +152,7 @@ static void things(void **state)
 			check_alive(&admin);
 		if (!thing_cases[i].io_ends)
 			check_reads(&io);
-		close_both();
+		session_close();
 	}
 }
 
@@ -161,8 +161,8 @@ static void next_one_is_whole(void **state)
 {
 	struct raw other;
 
-	open_both();
-	fabric_take_ahead(target_qp(&io), 1); /* the old lane stays a while */
+	session_open();
+	fabric_take_ahead(target_qp(&io), 1); /* the old poller stays a while */
 	fabric_async_of(target_qp(&io), IBV_EVENT_CQ_ERR);
 	case_turns(10);
 	raw_admin(&other, IP);
@@ -170,7 +170,7 @@ static void next_one_is_whole(void **state)
 	raw_expect_end(&io);
 	raw_expect_end(&admin);
 	raw_close(&other);
-	close_both();
+	session_close();
 }
 
 static const struct {
@@ -186,14 +186,14 @@ static const struct {
 static void devices(void **state)
 {
 	for_each_named(i, device_cases, name) {
-		open_both();
+		session_open();
 		fabric_async("fake0", device_cases[i].type);
 		case_turns(10);
 		check_end(&io, device_cases[i].ends);
 		check_end(&admin, device_cases[i].ends);
 		if (!device_cases[i].ends)
 			check_alive(&admin);
-		close_both();
+		session_close();
 	}
 }
 
@@ -207,9 +207,9 @@ static void open_both_side_by_side(void)
 
 	v->dealloc_pd(next);
 	v->dealloc_pd(pd);
-	open_both();
+	session_open();
 	apart = (target_qp(&io)->qp_num - target_qp(&admin)->qp_num) / step;
-	close_both();
+	session_close();
 	cntlid = raw_admin(&admin, IP);
 	for (; apart % RDMA_CONN_BUCKETS; apart++)
 		v->dealloc_pd(v->alloc_pd(fabric_context("fake0")));
@@ -225,19 +225,19 @@ static void all_of_a_device(void **state)
 	case_turns(10);
 	check_end(&io, true);
 	check_end(&admin, true);
-	close_both();
+	session_close();
 }
 
 /* A program's own queue pairs may be on the adapter: what is said of them is not for us. */
 static void strangers(void **state)
 {
-	open_both();
+	session_open();
 	fabric_async_of(io.end.id->qp, IBV_EVENT_QP_FATAL);
 	fabric_async_of(io.end.id->qp, IBV_EVENT_CQ_ERR);
 	case_turns(10);
 	check_alive(&admin);
 	check_reads(&io);
-	close_both();
+	session_close();
 }
 
 #define CASE(f, set_up) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -386,24 +386,24 @@ static void under_fire(void **state)
 
 /* --- under load ------------------------------------------------------------------------------- */
 
-enum { WORKERS = 2, LANES = 8, LANE_BYTES = 256 << 10, PART = 64 << 10 };
+enum { WORKERS = 2, RANGES = 8, RANGE_BYTES = 256 << 10, PART = 64 << 10 };
 
 /* One command at a time, somewhere in its own range; every block says where it belongs and since
  * when. */
-struct lane {
+struct io_range {
 	struct worker *worker;
 	struct weft_cmd cmd;
 	struct iovec iov;
 	char *memory;
 	uint64_t base;
-	uint32_t generation[LANE_BYTES / 4096];
+	uint32_t generation[RANGE_BYTES / 4096];
 	unsigned seed;
 };
 
 struct worker {
 	struct weft_queue *queue;
 	struct weft_ns *ns;
-	struct lane lanes[LANES];
+	struct io_range ranges[RANGES];
 	unsigned busy;
 	pthread_t thread;
 };
@@ -422,12 +422,12 @@ static void check_stamp(uint64_t offset, uint64_t generation, const uint64_t *fo
 	abort();
 }
 
-static void stamp(struct lane *lane, bool check)
+static void stamp(struct io_range *range, bool check)
 {
-	for (uint64_t at = 0; at < lane->cmd.length; at += 4096) {
-		uint64_t offset = lane->cmd.offset + at;
-		uint32_t generation = lane->generation[(offset - lane->base) / 4096];
-		uint64_t *block = (uint64_t *)(lane->memory + at);
+	for (uint64_t at = 0; at < range->cmd.length; at += 4096) {
+		uint64_t offset = range->cmd.offset + at;
+		uint32_t generation = range->generation[(offset - range->base) / 4096];
+		uint64_t *block = (uint64_t *)(range->memory + at);
 
 		if (!check) {
 			for (unsigned i = 0; i < 512; i += 2) {
@@ -441,70 +441,70 @@ static void stamp(struct lane *lane, bool check)
 	}
 }
 
-static void lane_next(struct lane *lane);
+static void range_submit_next(struct io_range *range);
 
 static void lane_done(struct weft_cmd *cmd)
 {
-	struct lane *lane = cmd->user;
+	struct io_range *range = cmd->user;
 
 	need(cmd->rc == 0);
 	if (cmd->op == WEFT_READ)
-		stamp(lane, true);
-	lane_next(lane);
+		stamp(range, true);
+	range_submit_next(range);
 }
 
-static void lane_next(struct lane *lane)
+static void range_submit_next(struct io_range *range)
 {
 	uint64_t offset, length;
 
 	if (!atomic_load(&more)) {
-		lane->worker->busy--;
+		range->worker->busy--;
 		return;
 	}
-	lane->seed = lane->seed * 1103515245 + 12345;
-	offset = (lane->seed >> 8) % (LANE_BYTES / 4096) * 4096;
-	length = ((lane->seed >> 16) % (PART / 4096) + 1) * 4096;
-	length = offset + length > LANE_BYTES ? LANE_BYTES - offset : length;
-	lane->cmd = (struct weft_cmd){ .op = lane->seed >> 28 & 1 ? WEFT_READ : WEFT_WRITE,
-				       .ns = lane->worker->ns,
-				       .offset = lane->base + offset,
-				       .length = length,
-				       .iov = &lane->iov,
-				       .iovcnt = 1,
-				       .done = lane_done,
-				       .user = lane };
-	lane->iov = (struct iovec){ lane->memory, length };
-	if (lane->cmd.op == WEFT_WRITE) {
+	range->seed = range->seed * 1103515245 + 12345;
+	offset = (range->seed >> 8) % (RANGE_BYTES / 4096) * 4096;
+	length = ((range->seed >> 16) % (PART / 4096) + 1) * 4096;
+	length = offset + length > RANGE_BYTES ? RANGE_BYTES - offset : length;
+	range->cmd = (struct weft_cmd){ .op = range->seed >> 28 & 1 ? WEFT_READ : WEFT_WRITE,
+					.ns = range->worker->ns,
+					.offset = range->base + offset,
+					.length = length,
+					.iov = &range->iov,
+					.iovcnt = 1,
+					.done = lane_done,
+					.user = range };
+	range->iov = (struct iovec){ range->memory, length };
+	if (range->cmd.op == WEFT_WRITE) {
 		for (uint64_t at = 0; at < length; at += 4096)
-			lane->generation[(offset + at) / 4096]++;
-		stamp(lane, false);
+			range->generation[(offset + at) / 4096]++;
+		stamp(range, false);
 	}
-	need(weft_submit(lane->worker->queue, &lane->cmd) == 0);
+	need(weft_submit(range->worker->queue, &range->cmd) == 0);
 }
 
 static void *work(void *arg)
 {
 	struct worker *worker = arg;
 
-	worker->busy = LANES;
-	for (unsigned i = 0; i < LANES; i++)
-		lane_next(&worker->lanes[i]);
+	worker->busy = RANGES;
+	for (unsigned i = 0; i < RANGES; i++)
+		range_submit_next(&worker->ranges[i]);
 	while (worker->busy)
 		weft_queue_poll(worker->queue, 100);
 	return NULL;
 }
 
-/* Half of the lanes in memory that the adapter is told of, half not. */
+/* Half of the ranges in memory that the adapter is told of, half not. */
 static void worker_start(struct worker *worker, struct host *h, unsigned index)
 {
 	*worker = (struct worker){ .queue = open_queue(h->ctrl), .ns = h->ns };
-	for (unsigned i = 0; i < LANES; i++) {
-		struct lane *lane = &worker->lanes[i];
+	for (unsigned i = 0; i < RANGES; i++) {
+		struct io_range *range = &worker->ranges[i];
 
-		lane->worker = worker;
-		lane->memory = i % 2 ? malloc(PART) : weft_memory_alloc(PART);
-		lane->base = (uint64_t)(index * LANES + i) * LANE_BYTES;
-		lane->seed = index * 100 + i;
+		range->worker = worker;
+		range->memory = i % 2 ? malloc(PART) : weft_memory_alloc(PART);
+		range->base = (uint64_t)(index * RANGES + i) * RANGE_BYTES;
+		range->seed = index * 100 + i;
 	}
 	need(!pthread_create(&worker->thread, NULL, work, worker));
 }
@@ -513,11 +513,11 @@ static void worker_end(struct worker *worker)
 {
 	pthread_join(worker->thread, NULL);
 	weft_queue_close(worker->queue);
-	for (unsigned i = 0; i < LANES; i++)
+	for (unsigned i = 0; i < RANGES; i++)
 		if (i % 2)
-			free(worker->lanes[i].memory);
+			free(worker->ranges[i].memory);
 		else
-			weft_memory_free(worker->lanes[i].memory);
+			weft_memory_free(worker->ranges[i].memory);
 }
 
 static void remove_and_restore(struct host *h, unsigned i)

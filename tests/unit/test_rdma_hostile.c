@@ -32,7 +32,7 @@ static int set_up_unshared(void **state)
 {
 	fabric_begin();
 	fabric_device("fake0")->attr.max_srq = 0;
-	return start();
+	return session_start();
 }
 
 /* On one that does not say when a queue pair has handed back the receives it shares. */
@@ -40,7 +40,7 @@ static int set_up_silent(void **state)
 {
 	fabric_begin();
 	fabric_device("fake0")->never_last = true;
-	return start();
+	return session_start();
 }
 
 /* On iWARP, with receives for an admin queue and one more. */
@@ -49,7 +49,7 @@ static int set_up_iwarp(void **state)
 	fabric_begin();
 	fabric_map(IP, "iwarp0");
 	fabric_device("iwarp0")->attr.max_srq_wr = ADMIN_DEPTH + DEPTH;
-	return start();
+	return session_start();
 }
 
 /* Until it is gone at the target too; others stay. */
@@ -129,7 +129,7 @@ static void promised_once(void **state)
 	struct nvme_rdma_request request = raw_request(2, DEPTH, 0);
 	struct raw q;
 
-	open_both();
+	session_open();
 	request.cntlid = cpu_to_le16(admin.cntlid);
 	raw_open(&q, IP);
 	raw_ask(&q, &request, sizeof(request));
@@ -137,7 +137,7 @@ static void promised_once(void **state)
 	raw_close(&q);
 	close_one(&io);
 	raw_io(&io, IP, admin.cntlid, 2, DEPTH);
-	close_both();
+	session_close();
 }
 
 /* --- what a host keeps ------------------------------------------------------------------------ */
@@ -235,7 +235,7 @@ static void fill_queue(void)
 static void answer_first(void **state)
 {
 	answers = too_early = 0;
-	open_both();
+	session_open();
 	replaced.post_send = look_then_send;
 	rdma_verbs = &replaced;
 	for (unsigned round = 0; round < 3; round++)
@@ -243,7 +243,7 @@ static void answer_first(void **state)
 	rdma_verbs = v;
 	assert_int_equal(answers, 3 * DEPTH);
 	assert_int_equal(too_early, 0);
-	close_both();
+	session_close();
 }
 
 static int see_nothing(struct ibv_cq *cq, int max, struct ibv_wc *wc)
@@ -325,7 +325,7 @@ static void said_once(void **state)
 {
 	uint64_t posts;
 
-	open_both();
+	session_open();
 	for (unsigned i = 0; i < 2; i++) {
 		take_log_aside();
 		fabric_fail("post_srq_recv", 0, 50, ENOMEM);
@@ -336,7 +336,7 @@ static void said_once(void **state)
 		advance(4);
 		assert_true(fabric_counts().srq_posts > posts); /* it takes them again */
 	}
-	close_both();
+	session_close();
 }
 
 static uint64_t kept; /* the wr_id of the one completion that the adapter does not hand out */
@@ -364,7 +364,7 @@ static void flush_loop(void **state)
 {
 	uint64_t posts;
 
-	open_both();
+	session_open();
 	write_held();
 	kept = fabric_next(target_qp(&io))->wr_id;
 	replaced.poll_cq = keep_one;
@@ -375,7 +375,7 @@ static void flush_loop(void **state)
 	rdma_verbs = v;
 	assert_non_null(target_qp(&io)); /* the READ is waited for still, or this tests nothing */
 	assert_int_equal(fabric_counts().recv_posts, posts);
-	close_both();
+	session_close();
 }
 
 /* --- keys ------------------------------------------------------------------------------------- */
@@ -405,7 +405,7 @@ static void second_granule(void **state)
 	union nvme_sqe read;
 	uint64_t before;
 
-	open_both();
+	session_open();
 	write_in_capsule(GRANULE_BLOCKS - half, 'a');
 	write_in_capsule(GRANULE_BLOCKS, 'b');
 	read = keyed(&io, false, 0, half);
@@ -418,7 +418,7 @@ static void second_granule(void **state)
 	assert_int_equal(fabric_counts().registrations, before + 1);
 	check_bytes(raw_data(&io), 'a');
 	check_bytes(raw_data(&io) + CAPSULE_DATA, 'b');
-	close_both();
+	session_close();
 }
 
 static const char *opened[64]; /* to be written to from outside */
@@ -449,7 +449,7 @@ static void sinks_are_open(void **state)
 	nopened = 0;
 	replaced.reg_mr = note_then_register;
 	rdma_verbs = &replaced;
-	open_both();
+	session_open();
 	for (int write = 1; write >= 0; write--) {
 		sqe = keyed(&io, write, 0, MDTS / BLOCK);
 		assert_int_equal(raw_run(&io, &sqe, 0), 0);
@@ -460,7 +460,7 @@ static void sinks_are_open(void **state)
 	while (nopened--)
 		assert_true(is_sink(&conn->qp.group->in, opened[nopened]) ||
 			    is_sink(&conn->qp.group->anon_in, opened[nopened]));
-	close_both();
+	session_close();
 }
 
 /* Reads of memory that the adapter refuses take every large buffer, and the last one finds none. It

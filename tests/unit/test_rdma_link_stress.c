@@ -62,9 +62,9 @@ static void on_done(struct weft_link *link, struct weft_link_slot *slot)
 	assert_true(ready && out > 0);
 	out--;
 	slot->user = NULL;
-	if (!dice(4))
+	if (!stress_random(4))
 		submit();
-	if (!dice(100))
+	if (!stress_random(100))
 		weft_link_close(link, -ESHUTDOWN, "from inside");
 }
 
@@ -87,8 +87,8 @@ static void open_link(uint16_t port)
 					     .qid = 1,
 					     .setup_ms = SETUP_MS,
 					     .retries = 7,
-					     .rnr_retries = dice(8),
-					     .inline_bytes = dice(2) ? 64 : 0 };
+					     .rnr_retries = stress_random(8),
+					     .inline_bytes = stress_random(2) ? 64 : 0 };
 	struct sockaddr_in *to = (struct sockaddr_in *)&options.addr;
 	struct weft_err err = { "" };
 
@@ -102,7 +102,7 @@ static void open_link(uint16_t port)
 
 static void submit(void)
 {
-	uint32_t len = dice(2) ? dice(8192) : dice(MDTS + 1), left = len;
+	uint32_t len = stress_random(2) ? stress_random(8192) : stress_random(MDTS + 1), left = len;
 	struct weft_link_slot *slot = link_ && ready && !link_->closing ?
 					      weft_link_get_slot(link_) :
 					      NULL;
@@ -110,17 +110,17 @@ static void submit(void)
 
 	if (!slot)
 		return;
-	link_->capsule_max = dice(2) * 4096;
-	link_->blocks_max = 1 + dice(16);
+	link_->capsule_max = stress_random(2) * 4096;
+	link_->blocks_max = 1 + stress_random(16);
 	iov = iovs[((char *)slot - link_->slots) / link_->transport->slot_size];
 	for (int i = 0; i < 3; i++) {
-		uint32_t n = i == 2 ? left : dice(left + 1);
+		uint32_t n = i == 2 ? left : stress_random(left + 1);
 
-		iov[i] = (struct iovec){ memory + dice(MEMORY - MDTS), n };
+		iov[i] = (struct iovec){ memory + stress_random(MEMORY - MDTS), n };
 		left -= n;
 	}
 	slot->cmd.common.opcode = (uint8_t[]){ nvme_cmd_read, nvme_cmd_write,
-					       nvme_cmd_flush }[dice(3)];
+					       nvme_cmd_flush }[stress_random(3)];
 	slot->data.iov = iov;
 	slot->data_len = slot->cmd.common.opcode == nvme_cmd_flush ? 0 : len;
 	out++;
@@ -146,12 +146,12 @@ static void leave(void)
 
 static void on_request(struct rdma_cm_id *id)
 {
-	struct nvme_rdma_accept yes = { .recfmt = cpu_to_le16(!dice(20)) };
-	struct nvme_rdma_reject no = { .sts = cpu_to_le16((uint16_t)dice(12)) };
+	struct nvme_rdma_accept yes = { .recfmt = cpu_to_le16(!stress_random(20)) };
+	struct nvme_rdma_reject no = { .sts = cpu_to_le16((uint16_t)stress_random(12)) };
 
-	if (peer.id || !dice(6)) {
-		if (dice(2))
-			v->reject(id, &no, (uint8_t)dice(5));
+	if (peer.id || !stress_random(6)) {
+		if (stress_random(2))
+			v->reject(id, &no, (uint8_t)stress_random(5));
 		v->destroy_id(id);
 		return;
 	}
@@ -159,8 +159,8 @@ static void on_request(struct rdma_cm_id *id)
 	fabric_end_qp(&peer);
 	for (unsigned i = 0; i < END_RECVS; i++)
 		fabric_end_recv(&peer, i);
-	if (dice(8))
-		fabric_end_accept(&peer, &yes, dice(3) ? sizeof(yes) : 0);
+	if (stress_random(8))
+		fabric_end_accept(&peer, &yes, stress_random(3) ? sizeof(yes) : 0);
 }
 
 static void hear_events(void)
@@ -182,11 +182,11 @@ static void move(const struct nvme_keyed_sgl *sgl, bool read)
 {
 	uint32_t len = nvme_keyed_sgl_length(sgl);
 
-	if (!len || sgl->type != NVME_SGL_KEYED || !dice(3))
+	if (!len || sgl->type != NVME_SGL_KEYED || !stress_random(3))
 		return;
-	len = dice(4) ? len : dice(len);
+	len = stress_random(4) ? len : stress_random(len);
 	fabric_end_move(&peer, read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 600, 4096,
-			len + !dice(100), le64_to_cpu(sgl->addr), nvme_keyed_sgl_key(sgl));
+			len + !stress_random(100), le64_to_cpu(sgl->addr), nvme_keyed_sgl_key(sgl));
 }
 
 static void hear_command(const struct ibv_wc *wc)
@@ -214,20 +214,21 @@ static void hear(void)
 
 static void answer(void)
 {
-	struct nvme_cqe cqe = { .status = cpu_to_le16((uint16_t)(dice(4) ? 0 : dice(0x8000))) };
-	unsigned which = ncids ? dice(ncids) : 0;
+	struct nvme_cqe cqe = { .status = cpu_to_le16(
+					(uint16_t)(stress_random(4) ? 0 : stress_random(0x8000))) };
+	unsigned which = ncids ? stress_random(ncids) : 0;
 	static uint32_t place;
 
 	if (!peer.id || !peer.id->qp || !ncids)
 		return;
 	cqe.cid = cpu_to_le16(cids[which]);
-	if (dice(80))
+	if (stress_random(80))
 		cids[which] = cids[--ncids]; /* else it may come again */
-	if (!dice(150))
-		cqe.cid = cpu_to_le16((uint16_t)dice(0x10000));
+	if (!stress_random(150))
+		cqe.cid = cpu_to_le16((uint16_t)stress_random(0x10000));
 	place = (place + 64) % 4096;
 	memcpy(peer.memory + place, &cqe, sizeof(cqe));
-	fabric_end_send(&peer, 500, place, dice(100) ? sizeof(cqe) : dice(100));
+	fabric_end_send(&peer, 500, place, stress_random(100) ? sizeof(cqe) : stress_random(100));
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
@@ -241,8 +242,9 @@ static const char *const entries[] = {
 
 static void fail_calls(void)
 {
-	fabric_fail(entries[dice(COUNT(entries))], dice(3), 1 + dice(2), dice(2) ? ENOMEM : EIO);
-	for (uint32_t i = dice(8); i; i--)
+	fabric_fail(entries[stress_random(COUNT(entries))], stress_random(3), 1 + stress_random(2),
+		    stress_random(2) ? ENOMEM : EIO);
+	for (uint32_t i = stress_random(8); i; i--)
 		turn();
 	fabric_fail_no_more();
 }
@@ -258,7 +260,7 @@ static void break_one(void)
 
 	if (!qp)
 		return;
-	switch (dice(4)) {
+	switch (stress_random(4)) {
 	case 0:
 		fabric_time_out(qp);
 		break;
@@ -266,7 +268,8 @@ static void break_one(void)
 		fabric_cut(qp);
 		break;
 	default:
-		fabric_fail_next(qp, dice(2), (enum ibv_wc_status)(1 + dice(IBV_WC_GENERAL_ERR)));
+		fabric_fail_next(qp, stress_random(2),
+				 (enum ibv_wc_status)(1 + stress_random(IBV_WC_GENERAL_ERR)));
 	}
 }
 
@@ -275,15 +278,17 @@ static void event(void)
 	struct rdma_cm_id *id = peer.id ? fabric_peer_id(peer.id) : NULL;
 
 	if (id)
-		fabric_event(id, (enum rdma_cm_event_type)dice(RDMA_CM_EVENT_TIMEWAIT_EXIT + 1),
-			     -(int)dice(130));
+		fabric_event(id,
+			     (enum rdma_cm_event_type)stress_random(RDMA_CM_EVENT_TIMEWAIT_EXIT +
+								    1),
+			     -(int)stress_random(130));
 }
 
 static void disturb(void)
 {
 	struct ibv_qp *qp = link_qp();
 
-	switch (dice(8)) {
+	switch (stress_random(8)) {
 	case 0:
 		break_one();
 		break;
@@ -301,17 +306,17 @@ static void disturb(void)
 			weft_link_close(link_, -ESHUTDOWN, "enough");
 		break;
 	case 5:
-		now_ns += dice(2 * SETUP_MS) * 1000000ull;
+		now_ns += stress_random(2 * SETUP_MS) * 1000000ull;
 		break;
 	default:
 		if (qp)
-			fabric_hold(qp, dice(2) ? 1u << IBV_WR_SEND : 0);
+			fabric_hold(qp, stress_random(2) ? 1u << IBV_WR_SEND : 0);
 	}
 }
 
 static void act(void)
 {
-	uint32_t what = dice(100);
+	uint32_t what = stress_random(100);
 
 	if (!link_)
 		open_link(fabric_end_port(&peer));
@@ -326,7 +331,7 @@ static void act(void)
 	hear();
 }
 
-/* --- a storm ---------------------------------------------------------------------------------- */
+/* --- a round ---------------------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -338,7 +343,7 @@ static void begin(void)
 	weft_log_set_level(WEFT_LOG_ERROR);
 	fabric_begin();
 	rdma_verbs = &fabric_verbs;
-	if (dice(3) == 0)
+	if (stress_random(3) == 0)
 		fabric_map(IP, "iwarp0");
 	fabric_end_open(&peer);
 	fabric_end_listen(&peer, IP, 0);
@@ -365,7 +370,7 @@ static void end(void)
 	fabric_end();
 }
 
-void storm(void)
+void stress_round(void)
 {
 	begin();
 	for (int i = 0; i < ACTS; i++)

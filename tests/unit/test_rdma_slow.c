@@ -179,7 +179,7 @@ static void lists_hold_a_quarter(void **state)
  * count. */
 static void one_more_than_the_queue_holds(void **state)
 {
-	open_both();
+	session_open();
 	for (unsigned i = 0; i < DEPTH; i++)
 		send_in_capsule();
 	assert_true(fabric_end_quiet(&io.end));
@@ -188,7 +188,7 @@ static void one_more_than_the_queue_holds(void **state)
 	raw_expect_end(&io);
 	check_alive(&admin);
 	assert_int_equal(slow_end(ALL, 0), DEPTH);
-	close_both();
+	session_close();
 }
 
 /* --- a host that comes back ------------------------------------------------------------------- */
@@ -271,7 +271,7 @@ static void read_and_hear_nothing(struct raw *writer)
 {
 	union nvme_sqe read = raw_rw(false, 0, 1);
 
-	open_both();
+	session_open();
 	raw_io(writer, IP, admin.cntlid, 2, DEPTH);
 	silent_qp = target_qp(&io)->qp_num;
 	nlate = 0;
@@ -308,7 +308,7 @@ static void a_read_under_way_keeps_a_write_out(void **state)
 	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
 	rdma_verbs = v;
 	raw_close(&writer);
-	close_both();
+	session_close();
 }
 
 /* Neither the write nor a read behind it, which it keeps out, makes the reactor turn meanwhile. */
@@ -324,14 +324,14 @@ static void who_waits_for_a_block_is_at_rest(void **state)
 	raw_keyed(&reader, &read, 0, BLOCK);
 	raw_send(&reader, &read, 0);
 	case_turns(1000);
-	assert_false(weft_reactor_busy(case_home()));
+	assert_false(weft_reactor_busy(case_control()));
 	assert_false(raw_is_answered(&writer) || raw_is_answered(&reader));
 	hand_out = true;
 	assert_true(is_answered_soon(&writer) && is_answered_soon(&reader));
 	rdma_verbs = v;
 	raw_close(&reader);
 	raw_close(&writer);
-	close_both();
+	session_close();
 }
 
 /* But not for ever: a host whose adapter does not take its answer has to go. */
@@ -354,7 +354,7 @@ static void a_read_that_never_ends_has_to_go(void **state)
 	assert_int_equal(le16_to_cpu(raw_answer(&writer).status) >> 1, 0);
 	rdma_verbs = v;
 	raw_close(&writer);
-	close_both();
+	session_close();
 }
 
 static void removed(void *arg)
@@ -390,7 +390,7 @@ static void a_removal_waits_for_a_read_under_way(void **state)
 	check_alive(&admin);
 	rdma_verbs = v;
 	raw_close(&writer);
-	close_both();
+	session_close();
 }
 
 #define CASE(f, set_up) cmocka_unit_test_setup_teardown(f, set_up, tear_down_slow)

@@ -65,7 +65,7 @@ static void take_answer(struct host *h, uint64_t wr_id, struct nvme_cqe *cqe)
 	cid = le16_to_cpu(cqe->cid);
 	if (!h->owed[cid])
 		fail_msg("seed %llu: an answer to command %u, which is not out",
-			 (unsigned long long)storm_seed(), cid);
+			 (unsigned long long)stress_seed(), cid);
 	h->owed[cid]--;
 	fabric_end_recv(&h->q.end, (unsigned)wr_id);
 }
@@ -150,7 +150,7 @@ static const char *const entries[] = {
 static struct host *any_admin(void)
 {
 	for (unsigned i = 0; i < HOSTS; i++)
-		if (hosts[i].here && hosts[i].admin && dice(2))
+		if (hosts[i].here && hosts[i].admin && stress_random(2))
 			return &hosts[i];
 	return NULL;
 }
@@ -158,18 +158,19 @@ static struct host *any_admin(void)
 static void arrive(struct host *h)
 {
 	struct host *of = any_admin();
-	uint16_t qid = of ? (uint16_t)(1 + dice(8)) : 0;
+	uint16_t qid = of ? (uint16_t)(1 + stress_random(8)) : 0;
 	struct nvme_rdma_request request = raw_request(qid, DEPTH, of ? of->cntlid : 0);
 
 	memset(h->owed, 0, sizeof(h->owed));
 	raw_open(&h->q, IP);
 	h->here = true;
 	h->admin = !of;
-	if (!dice(10))
-		((char *)&request)[dice(10)] ^= (char)(1 << dice(8));
+	if (!stress_random(10))
+		((char *)&request)[stress_random(10)] ^= (char)(1 << stress_random(8));
 	raw_ask(&h->q, &request, sizeof(request));
-	if (!dice(6))
-		fabric_fail(entries[dice(COUNT(entries))], dice(2), 1, dice(2) ? ENOMEM : EIO);
+	if (!stress_random(6))
+		fabric_fail(entries[stress_random(COUNT(entries))], stress_random(2), 1,
+			    stress_random(2) ? ENOMEM : EIO);
 	if (!event_comes(h) || h->q.end.event.event != RDMA_CM_EVENT_ESTABLISHED ||
 	    !connect_command(h, qid, of ? of->cntlid : NVME_CNTLID_DYNAMIC))
 		part(h);
@@ -185,20 +186,21 @@ static void put_blocks(struct host *h, uint32_t n, uint32_t each)
 	for (uint32_t i = 0; i < n; i++) {
 		struct nvme_keyed_sgl block;
 
-		nvme_keyed_sgl_set(&block, (uintptr_t)raw_data(&h->q) + dice(1 << 20), each,
-				   h->q.end.mr->rkey + !dice(60));
+		nvme_keyed_sgl_set(&block, (uintptr_t)raw_data(&h->q) + stress_random(1 << 20),
+				   each, h->q.end.mr->rkey + !stress_random(60));
 		memcpy(raw_extra(&h->q) + 16 * i, &block, 16);
 	}
 }
 
 static void good_command(struct host *h)
 {
-	uint32_t blocks = 1 + dice(dice(4) ? 16 : 2048), len = 512 * blocks, extra = 0;
-	union nvme_sqe sqe = raw_rw(dice(2), dice(1000), blocks);
+	uint32_t blocks = 1 + stress_random(stress_random(4) ? 16 : 2048), len = 512 * blocks,
+		 extra = 0;
+	union nvme_sqe sqe = raw_rw(stress_random(2), stress_random(1000), blocks);
 
-	switch (dice(4)) {
+	switch (stress_random(4)) {
 	case 0:
-		extra = 16 * (1 + dice(16));
+		extra = 16 * (1 + stress_random(16));
 		put_blocks(h, extra / 16, len / (extra / 16) + 1);
 		sqe.common.sgl = raw_sgl(NVME_SGL_LAST_IN_CAPSULE, 0, extra);
 		break;
@@ -207,8 +209,8 @@ static void good_command(struct host *h)
 		sqe.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 0, extra);
 		break;
 	default:
-		raw_keyed(&h->q, &sqe, dice(1 << 16), len);
-		if (!dice(200))
+		raw_keyed(&h->q, &sqe, stress_random(1 << 16), len);
+		if (!stress_random(200))
 			sqe.common.sgl.type = NVME_SGL_KEYED_INVALIDATE;
 	}
 	send_it(h, &sqe, 64 + extra);
@@ -216,26 +218,29 @@ static void good_command(struct host *h)
 
 static void bad_command(struct host *h)
 {
-	union nvme_sqe sqe = raw_rw(dice(2), dice(1 << 20), 1 + dice(70000));
-	uint32_t extra = dice(4097);
+	union nvme_sqe sqe = raw_rw(stress_random(2), stress_random(1 << 20),
+				    1 + stress_random(70000));
+	uint32_t extra = stress_random(4097);
 
-	raw_keyed(&h->q, &sqe, dice(1 << 16), dice(1 << 24));
-	for (uint32_t i = dice(4); i; i--)
-		sqe.bytes[4 + dice(60)] = (uint8_t)dice(256);
-	if (dice(2))
-		sqe.common.opcode = (uint8_t)dice(256);
-	if (!dice(3))
-		sqe.common.sgl.type = (uint8_t[]){ 0x01, 0x31, 0x40, 0x4f, 0x00, 0x5a }[dice(6)];
+	raw_keyed(&h->q, &sqe, stress_random(1 << 16), stress_random(1 << 24));
+	for (uint32_t i = stress_random(4); i; i--)
+		sqe.bytes[4 + stress_random(60)] = (uint8_t)stress_random(256);
+	if (stress_random(2))
+		sqe.common.opcode = (uint8_t)stress_random(256);
+	if (!stress_random(3))
+		sqe.common.sgl.type = (uint8_t[]){
+			0x01, 0x31, 0x40, 0x4f, 0x00, 0x5a
+		}[stress_random(6)];
 	for (uint32_t i = 0; i < extra; i += 61)
-		raw_extra(&h->q)[i] = (char)dice(256);
-	send_it(h, &sqe, dice(20) ? 64 + extra : dice(8000));
+		raw_extra(&h->q)[i] = (char)stress_random(256);
+	send_it(h, &sqe, stress_random(20) ? 64 + extra : stress_random(8000));
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
 
 static struct ibv_qp *any_qp(void)
 {
-	return fabric_qp(dice(2 * HOSTS));
+	return fabric_qp(stress_random(2 * HOSTS));
 }
 
 /* Not a host's: it would send what it has overwritten by then. */
@@ -244,10 +249,11 @@ static void hold_or_let_go(struct host *h)
 	struct ibv_qp *qp = fabric_peer(h->q.end.id->qp);
 
 	if (qp)
-		fabric_hold(qp, dice(2) ? 0 :
-					  (1u << IBV_WR_RDMA_READ) |
-						  (dice(2) ? 1u << IBV_WR_SEND : 0) |
-						  (dice(2) ? 1u << IBV_WR_RDMA_WRITE : 0));
+		fabric_hold(qp, stress_random(2) ?
+					0 :
+					(1u << IBV_WR_RDMA_READ) |
+						(stress_random(2) ? 1u << IBV_WR_SEND : 0) |
+						(stress_random(2) ? 1u << IBV_WR_RDMA_WRITE : 0));
 }
 
 static void step(void)
@@ -256,10 +262,10 @@ static void step(void)
 
 	if (!qp)
 		return;
-	if (dice(3))
+	if (stress_random(3))
 		fabric_step(qp);
 	else
-		fabric_part(qp, dice(5000));
+		fabric_part(qp, stress_random(5000));
 }
 
 static void break_one(void)
@@ -268,7 +274,7 @@ static void break_one(void)
 
 	if (!qp)
 		return;
-	switch (dice(5)) {
+	switch (stress_random(5)) {
 	case 0:
 		fabric_cut(qp);
 		was_cut = true;
@@ -277,7 +283,8 @@ static void break_one(void)
 		fabric_time_out(qp);
 		break;
 	default:
-		fabric_fail_next(qp, dice(2), (enum ibv_wc_status)(1 + dice(IBV_WC_GENERAL_ERR)));
+		fabric_fail_next(qp, stress_random(2),
+				 (enum ibv_wc_status)(1 + stress_random(IBV_WC_GENERAL_ERR)));
 	}
 }
 
@@ -285,33 +292,36 @@ static void event(struct host *h)
 {
 	struct rdma_cm_id *id = fabric_peer_id(h->q.end.id);
 
-	if (id && dice(2))
-		fabric_event(id, (enum rdma_cm_event_type)(RDMA_CM_EVENT_CONNECT_ERROR + dice(10)),
-			     -(int)dice(130));
+	if (id && stress_random(2))
+		fabric_event(id,
+			     (enum rdma_cm_event_type)(RDMA_CM_EVENT_CONNECT_ERROR +
+						       stress_random(10)),
+			     -(int)stress_random(130));
 }
 
 static void fail_calls(void)
 {
-	fabric_fail(entries[dice(COUNT(entries))], dice(3), 1 + dice(2), ENOMEM);
-	case_turns(dice(10));
+	fabric_fail(entries[stress_random(COUNT(entries))], stress_random(3), 1 + stress_random(2),
+		    ENOMEM);
+	case_turns(stress_random(10));
 	fabric_fail_no_more();
 }
 
 static void leave(struct host *h)
 {
-	if (dice(2))
+	if (stress_random(2))
 		v->disconnect(h->q.end.id);
-	if (dice(2))
-		case_turns(dice(5));
-	if (dice(3))
+	if (stress_random(2))
+		case_turns(stress_random(5));
+	if (stress_random(3))
 		part(h);
 }
 
 static void act(void)
 {
-	struct host *h = &hosts[dice(HOSTS)];
+	struct host *h = &hosts[stress_random(HOSTS)];
 	struct nvme_cqe cqe;
-	uint32_t what = dice(100);
+	uint32_t what = stress_random(100);
 
 	if (!h->here)
 		arrive(h);
@@ -332,24 +342,24 @@ static void act(void)
 	else if (what < 84)
 		leave(h);
 	else if (what < 86)
-		case_advance(dice(3000));
+		case_advance(stress_random(3000));
 	else
-		case_turns(dice(4));
+		case_turns(stress_random(4));
 	while (h->here && look(h, &cqe))
 		;
 }
 
-void storm(void)
+void stress_round(void)
 {
 	was_cut = false;
 	fabric_begin();
-	if (dice(3) == 0)
+	if (stress_random(3) == 0)
 		fabric_map(IP, "iwarp0");
-	if (dice(4) == 0)
+	if (stress_random(4) == 0)
 		fabric_device("fake0")->attr.max_srq = fabric_device("iwarp0")->attr.max_srq = 0;
-	if (dice(4) == 0)
+	if (stress_random(4) == 0)
 		fabric_device("fake0")->attr.max_qp_wr = 300;
-	if (dice(2))
+	if (stress_random(2))
 		case_start(IP);
 	else
 		case_start_apart(IP);

@@ -42,9 +42,9 @@ static const char *takeover(struct weft_daemon *d, bool drop_rdma)
 
 static void refused_while_there_are_any(void **state)
 {
-	struct weft_daemon d = { .control_reactor = case_home(), .target = case_target() };
+	struct weft_daemon d = { .control_reactor = case_control(), .target = case_target() };
 
-	open_both();
+	session_open();
 	assert_non_null(strstr(takeover(&d, false),
 			       "2 RDMA connections cannot be handed over; --drop-rdma ends them, "
 			       "and their hosts connect again"));
@@ -53,7 +53,7 @@ static void refused_while_there_are_any(void **state)
 	assert_non_null(strstr(takeover(&d, true), "socket"));
 	assert_true(weft_takeover_export_cancel(&d)); /* nothing was ended yet */
 	check_alive(&admin);
-	close_both();
+	session_close();
 	assert_non_null(strstr(takeover(&d, false), "socket"));
 	assert_true(weft_takeover_export_cancel(&d));
 	case_turns(4);
@@ -78,7 +78,7 @@ static void ended_where_that_is_wanted(void **state)
 	struct weft_target_state told;
 	struct frozen frozen = { 0 };
 
-	open_both();
+	session_open();
 	weft_target_freeze(case_target(), 2000, on_frozen, &frozen);
 	raw_expect_end(&io);
 	raw_expect_end(&admin);
@@ -94,9 +94,9 @@ static void ended_where_that_is_wanted(void **state)
 	assert_int_equal(told.listeners.count, 0);
 	weft_target_state_free(&told);
 	weft_target_thaw(case_target());
-	open_both();
+	session_open();
 	check_alive(&admin);
-	close_both();
+	session_close();
 }
 
 int main(void)

@@ -141,9 +141,9 @@ static void no_resources(void **state)
 		raw_close(&q);
 		case_settle();
 	}
-	open_both();
+	session_open();
 	check_works(&io, BLOCK);
-	close_both();
+	session_close();
 }
 
 /* The same beside a connection that lives: it is not disturbed. */
@@ -153,7 +153,7 @@ static void no_resources_for_one_more(void **state)
 					       "post_srq_recv" };
 	struct nvme_rdma_request request = raw_request(0, 32, 0);
 
-	open_both();
+	session_open();
 	for_each_row(i, entries) {
 		struct raw q;
 
@@ -164,7 +164,7 @@ static void no_resources_for_one_more(void **state)
 		raw_close(&q);
 		check_works(&io, 4096);
 	}
-	close_both();
+	session_close();
 }
 
 /* --- SGLs ------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static const struct sgl_case sgl_cases[] = {
 
 static void sgls(void **state)
 {
-	open_both();
+	session_open();
 	for_each_named(i, sgl_cases, name) {
 		const struct sgl_case *c = &sgl_cases[i];
 		union nvme_sqe sqe = raw_rw(c->write, 0, c->blocks);
@@ -246,14 +246,14 @@ static void sgls(void **state)
 			fail_msg("%s: status %#x, not %#x", c->name, status, c->status);
 	}
 	check_works(&io, MDTS);
-	close_both();
+	session_close();
 }
 
 static void in_capsule(void **state)
 {
 	union nvme_sqe write = raw_rw(true, 100, 2), read = raw_rw(false, 100, 2);
 
-	open_both();
+	session_open();
 	fill(raw_extra(&io) + 8, 1024, 1);
 	memcpy(raw_data(&io) + 4096, raw_extra(&io) + 8, 1024);
 	write.common.sgl = raw_sgl(NVME_SGL_IN_CAPSULE, 8, 1024);
@@ -261,7 +261,7 @@ static void in_capsule(void **state)
 	raw_keyed(&io, &read, 0, 1024);
 	assert_int_equal(raw_run(&io, &read, 0), 0);
 	assert_memory_equal(raw_data(&io), raw_data(&io) + 4096, 1024);
-	close_both();
+	session_close();
 }
 
 /* Pieces of the host's memory, in no order, of odd lengths. */
@@ -286,7 +286,7 @@ static void lists(void **state)
 	union nvme_sqe write = raw_rw(true, 0, 8), read = raw_rw(false, 0, 8);
 	const uint32_t there = 40000;
 
-	open_both();
+	session_open();
 	fill(raw_data(&io), there, 7);
 	put_list(&io, &write, 0);
 	assert_int_equal(raw_run(&io, &write, COUNT(pieces) * 16), 0);
@@ -299,7 +299,7 @@ static void lists(void **state)
 	/* Nothing but the pieces was written. */
 	assert_int_equal(raw_data(&io)[there + 9001], 0);
 	assert_int_equal(raw_data(&io)[there + 20001 + 3000], 0);
-	close_both();
+	session_close();
 }
 
 static void turn_until_pending(struct ibv_qp *qp)
@@ -313,7 +313,7 @@ static void a_request_per_piece(void **state)
 {
 	union nvme_sqe write = raw_rw(true, 0, 8);
 
-	open_both();
+	session_open();
 	fabric_hold(target_qp(&io), HOLD_READS);
 	put_list(&io, &write, 0);
 	raw_send(&io, &write, COUNT(pieces) * 16);
@@ -321,7 +321,7 @@ static void a_request_per_piece(void **state)
 	assert_int_equal(fabric_pending(target_qp(&io)), COUNT(pieces) - 1);
 	fabric_hold(target_qp(&io), 0);
 	assert_int_equal(raw_answer(&io).status, 0);
-	close_both();
+	session_close();
 }
 
 /* What soft iWARP is not asked to tell the end of, it sends with what is in its pages by then. */
@@ -339,7 +339,7 @@ static void writes_that_are_asked_about(void **state)
 		fabric_begin();
 		fabric_map(IP, cases[i].device);
 		case_start(IP);
-		open_both();
+		session_open();
 		fabric_hold(target_qp(&io), 1u << IBV_WR_RDMA_WRITE);
 		raw_keyed(&io, &read, 0, 4096);
 		raw_send(&io, &read, 0);
@@ -349,7 +349,7 @@ static void writes_that_are_asked_about(void **state)
 				 cases[i].signaled);
 		fabric_hold(target_qp(&io), 0);
 		assert_int_equal(raw_answer(&io).status, 0);
-		close_both();
+		session_close();
 	}
 }
 
@@ -401,10 +401,10 @@ static void invalidation(void **state)
 			device->attr.device_cap_flags = 0;
 		device->refuses_inv = invalidation_cases[i].refuses;
 		case_start(IP);
-		open_both();
+		session_open();
 		check_invalidation(&io, invalidation_cases[i].invalidated);
 		check_works(&io, 4096);
-		close_both();
+		session_close();
 	}
 }
 
@@ -434,7 +434,7 @@ static void keys(void **state)
 		union nvme_sqe sqe = raw_rw(c->write, 0, 8), good = raw_rw(false, 0, 8);
 		struct ibv_mr *mr;
 
-		open_both();
+		session_open();
 		mr = v->reg_mr(c->foreign ? admin.end.pd : io.end.pd, raw_data(&io), 4096,
 			       c->rights);
 		nvme_keyed_sgl_set((struct nvme_keyed_sgl *)&sqe.common.sgl,
@@ -447,7 +447,7 @@ static void keys(void **state)
 		raw_expect_end(&io);
 		check_alive(&admin);
 		v->dereg_mr(mr);
-		close_both();
+		session_close();
 	}
 }
 
@@ -481,7 +481,7 @@ static void vanishes(void **state)
 		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 		struct ibv_qp *qp;
 
-		open_both();
+		session_open();
 		qp = target_qp(&io);
 		fabric_hold(qp, HOLD_READS);
 		write_held(&io, 4);
@@ -524,7 +524,7 @@ static void half_read(void **state)
 	union nvme_sqe read = raw_rw(false, 0, 16);
 	struct ibv_qp *qp;
 
-	open_both();
+	session_open();
 	check_works(&io, 8192);
 	memset(raw_data(&io), 0x5a, 8192);
 	qp = target_qp(&io);
@@ -536,16 +536,16 @@ static void half_read(void **state)
 	raw_close(&io);
 	raw_close(&admin);
 	case_settle();
-	open_both();
+	session_open();
 	raw_keyed(&io, &read, 0, 8192);
 	assert_int_equal(raw_run(&io, &read, 0), 0);
 	assert_int_equal(raw_data(&io)[0], 0);
-	close_both();
+	session_close();
 }
 
 static void stops_with_reads_under_way(void **state)
 {
-	open_both();
+	session_open();
 	fabric_hold(target_qp(&io), HOLD_READS);
 	write_held(&io, DEPTH - 1);
 	case_stop();
@@ -588,7 +588,7 @@ static void reads_out_of_order(void **state)
 	assert_int_equal(raw_data(&io)[4095], 'a');
 	assert_int_equal(raw_data(&io)[4096], 'b');
 	raw_close(&other);
-	close_both();
+	session_close();
 }
 
 /* --- completions with errors ------------------------------------------------------------------ */
@@ -622,10 +622,10 @@ static void bad_completions(void **state)
 {
 	for_each_row(i, statuses)
 		for (enum victim victim = 0; victim < VICTIMS; victim++) {
-			open_both();
+			session_open();
 			fail_one(victim, statuses[i]);
 			check_alive(&admin);
-			close_both();
+			session_close();
 		}
 }
 
@@ -642,13 +642,13 @@ static void sends_that_fail(void **state)
 	for (unsigned victim = 0; victim < A_RECEIVE; victim++) {
 		union nvme_sqe sqe = raw_rw(victim == A_READ, 0, 16);
 
-		open_both();
+		session_open();
 		raw_keyed(&io, &sqe, 0, 8192);
 		raw_send(&io, &sqe, 0);
 		fabric_fail("post_send", 0, 1, ENOMEM);
 		check_gone(&io);
 		check_alive(&admin);
-		close_both();
+		session_close();
 	}
 }
 
@@ -657,7 +657,7 @@ static void receives_that_fail(void **state)
 {
 	unsigned before;
 
-	open_both();
+	session_open();
 	case_turns(10);
 	before = fabric_receives(target_qp(&io));
 	for (unsigned i = 0; i < 3; i++) {
@@ -667,7 +667,7 @@ static void receives_that_fail(void **state)
 			case_advance(100);
 		assert_int_equal(fabric_receives(target_qp(&io)), before);
 	}
-	close_both();
+	session_close();
 }
 
 /* --- events in bad orders --------------------------------------------------------------------- */
@@ -712,7 +712,7 @@ static void events(void **state)
 		const struct event_case *c = &event_cases[i];
 		struct rdma_cm_id *id;
 
-		open_both();
+		session_open();
 		id = fabric_peer_id(io.end.id);
 		for (unsigned j = 0; j < c->count; j++)
 			fabric_event(id, c->events[j], -5);
@@ -722,7 +722,7 @@ static void events(void **state)
 		else
 			raw_expect_end(&io);
 		check_alive(&admin);
-		close_both();
+		session_close();
 	}
 }
 
@@ -730,20 +730,20 @@ static void events(void **state)
 static void established_late(void **state)
 {
 	fabric_delay(RDMA_CM_EVENT_ESTABLISHED, true);
-	open_both();
+	session_open();
 	check_works(&io, 4096);
 	fabric_deliver();
 	case_turns(10);
 	check_works(&io, 4096);
-	close_both();
+	session_close();
 }
 
 static void established_never(void **state)
 {
 	fabric_delay(RDMA_CM_EVENT_ESTABLISHED, true);
-	open_both();
+	session_open();
 	check_works(&io, 4096);
-	close_both();
+	session_close();
 }
 
 static void gone_before_it_was_accepted(void **state)
@@ -782,7 +782,7 @@ static void disconnect_is_answered(void **state)
 					    .rsvd1 = NVME_PSDT_SGL,
 					    .fctype = NVMF_DISCONNECT } };
 
-	open_both();
+	session_open();
 	fabric_hold(target_qp(&io), HOLD_ANSWERS);
 	raw_send(&io, &sqe, 0);
 	turn_until_pending(target_qp(&io));
@@ -792,12 +792,12 @@ static void disconnect_is_answered(void **state)
 	assert_int_equal(raw_answer(&io).status, 0);
 	raw_expect_end(&io);
 	check_alive(&admin);
-	close_both();
+	session_close();
 }
 
 static void adapter_removed(void **state)
 {
-	open_both();
+	session_open();
 	fabric_hold(target_qp(&io), HOLD_READS);
 	write_held(&io, 3);
 	fabric_remove("fake0");
@@ -813,9 +813,9 @@ static void adapter_removed(void **state)
 	fabric_restore("fake0");
 	case_advance(60000);
 	case_settle();
-	open_both();
+	session_open();
 	check_works(&io, 4096);
-	close_both();
+	session_close();
 }
 
 /* It hands nothing back for as long as that is waited for, and then everything in the same turn. */
@@ -823,7 +823,7 @@ static void adapter_slow(void **state)
 {
 	struct ibv_qp *qp;
 
-	open_both();
+	session_open();
 	qp = target_qp(&io);
 	fabric_hold(qp, HOLD_READS);
 	write_held(&io, 3);
@@ -853,11 +853,11 @@ static void listener_goes(void **state)
 		raw_close(&q);
 		case_settle();
 	}
-	open_both();
+	session_open();
 	check_works(&io, 4096);
 	case_listen_again();
 	check_works(&io, 4096);
-	close_both();
+	session_close();
 }
 
 /* The same where the reactor is another one, and slow. */
@@ -871,10 +871,10 @@ static void listener_goes_first(void **state)
 	case_start_apart(IP);
 	raw_open(&q, IP);
 	raw_ask(&q, &request, sizeof(request));
-	case_turn_home();
+	case_turn_control();
 	case_unlisten();
 	for (int i = 0; i < 10; i++)
-		case_turn_home();
+		case_turn_control();
 	case_turns(10);
 	fabric_end_take(&q.end);
 	raw_close(&q);
@@ -885,23 +885,23 @@ static void two_reactors(void **state)
 	tear_down(state);
 	fabric_begin();
 	case_start_apart(IP);
-	open_both();
+	session_open();
 	check_works(&io, MDTS);
-	close_both();
+	session_close();
 }
 
 /* --- more than there should be ---------------------------------------------------------------- */
 
 static void too_many_commands(void **state)
 {
-	open_both();
+	session_open();
 	fabric_hold(target_qp(&io), HOLD_READS);
 	write_held(&io, DEPTH);
 	check_alive(&admin);
 	write_held(&io, 4 * DEPTH);
 	raw_expect_end(&io);
 	check_alive(&admin);
-	close_both();
+	session_close();
 }
 
 static void capsule_sizes(void **state)
@@ -919,7 +919,7 @@ static void capsule_sizes(void **state)
 	for_each_row(i, sizes) {
 		union nvme_sqe sqe = raw_rw(false, 0, 1);
 
-		open_both();
+		session_open();
 		raw_keyed(&io, &sqe, 0, BLOCK);
 		memcpy(io.end.memory, &sqe, sizeof(sqe));
 		fabric_end_send(&io.end, 1, 0, sizes[i].len);
@@ -927,7 +927,7 @@ static void capsule_sizes(void **state)
 			assert_int_equal(raw_answer(&io).status, 0);
 		else
 			raw_expect_end(&io);
-		close_both();
+		session_close();
 	}
 }
 
@@ -978,7 +978,7 @@ static void receives_come_back(void **state)
 		raw_io(&io, IP, raw_admin(&admin, IP), 1, CASE_DEPTH_MAX);
 		case_turns(10);
 	}
-	close_both();
+	session_close();
 }
 
 /* --- other adapters --------------------------------------------------------------------------- */
@@ -989,14 +989,14 @@ static void on_iwarp(void **state)
 	fabric_begin();
 	fabric_map(IP, "iwarp0");
 	case_start(IP);
-	open_both();
+	session_open();
 	check_works(&io, BLOCK);
 	check_works(&io, MDTS);
 	fabric_hold(target_qp(&io), HOLD_READS);
 	write_held(&io, 5);
 	v->disconnect(io.end.id);
 	case_turns(20);
-	close_both();
+	session_close();
 }
 
 static void without_shared_receives(void **state)
@@ -1005,7 +1005,7 @@ static void without_shared_receives(void **state)
 	fabric_begin();
 	fabric_device("fake0")->attr.max_srq = 0;
 	case_start(IP);
-	open_both();
+	session_open();
 	check_works(&io, BLOCK);
 	check_works(&io, MDTS);
 	assert_int_equal(fabric_counts().srqs, 0);
@@ -1013,7 +1013,7 @@ static void without_shared_receives(void **state)
 	write_held(&io, 5);
 	v->disconnect(io.end.id);
 	case_turns(20);
-	close_both();
+	session_close();
 }
 
 /* Many commands at once, of both kinds, with what the adapter does kept back a while. */
@@ -1110,14 +1110,14 @@ static void make_poor(unsigned i)
 /* Answers wait for work requests when the host goes. */
 static void gone_with_answers_waiting(void **state)
 {
-	open_both();
+	session_open();
 	fabric_hold(target_qp(&io), HOLD_READS | HOLD_ANSWERS);
 	send_chains(&io);
 	case_turns(10);
 	v->disconnect(io.end.id);
 	check_gone(&io);
 	check_alive(&admin);
-	close_both();
+	session_close();
 }
 
 /* What one connection had of the completion queues, the next one gets. */
@@ -1152,12 +1152,12 @@ static void poor_adapters(void **state)
 		fabric_begin();
 		make_poor(i);
 		case_start(IP);
-		open_both();
+		session_open();
 		check_works(&io, MDTS);
 		check_load(&io, 4096);
 		check_chains(&io);
 		check_capsules(&io);
-		close_both();
+		session_close();
 	}
 }
 
@@ -1198,7 +1198,7 @@ static void on_ipv6(void **state)
 	case_start("::");
 	raw_io(&io, "::1", raw_admin(&admin, "::1"), 1, DEPTH);
 	check_works(&io, 4096);
-	close_both();
+	session_close();
 }
 
 /* --- what it costs ---------------------------------------------------------------------------- */
@@ -1208,7 +1208,7 @@ static void steady_state(void **state)
 	union nvme_sqe read = raw_rw(false, 0, 8), write = raw_rw(true, 0, 8);
 	struct fabric_counts before, after;
 
-	open_both();
+	session_open();
 	check_works(&io, 4096);
 	raw_keyed(&io, &read, 0, 4096);
 	raw_keyed(&io, &write, 0, 4096);
@@ -1224,7 +1224,7 @@ static void steady_state(void **state)
 	assert_int_equal(after.writes - before.writes, 100);
 	assert_int_equal(after.reads - before.reads, 100);
 	assert_int_equal(after.rnr, before.rnr);
-	close_both();
+	session_close();
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

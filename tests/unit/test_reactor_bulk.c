@@ -15,7 +15,7 @@ static struct weft_bulk_flow flows[2];
 
 struct job {
 	struct weft_task task;
-	struct weft_bulk_flow *line;
+	struct weft_bulk_flow *flow;
 	char name;
 	unsigned pieces;
 	uint32_t bytes; /* of each */
@@ -34,15 +34,15 @@ static void do_piece(struct weft_task *task)
 	if (job->to_defer)
 		weft_reactor_defer(r, job->to_defer);
 	if (--job->pieces)
-		weft_reactor_bulk_push(r, job->line, task);
+		weft_reactor_bulk_push(r, job->flow, task);
 }
 
-static struct job *start_in(struct weft_bulk_flow *line, struct job *job, char name,
+static struct job *start_in(struct weft_bulk_flow *flow, struct job *job, char name,
 			    unsigned pieces, uint32_t bytes)
 {
-	*job = (struct job){ .line = line, .name = name, .pieces = pieces, .bytes = bytes };
+	*job = (struct job){ .flow = flow, .name = name, .pieces = pieces, .bytes = bytes };
 	weft_task_init(&job->task, do_piece);
-	weft_reactor_bulk_push(r, line, &job->task);
+	weft_reactor_bulk_push(r, flow, &job->task);
 	return job;
 }
 
@@ -51,7 +51,7 @@ static struct job *start(struct job *job, char name, unsigned pieces, uint32_t b
 	return start_in(&flows[0], job, name, pieces, bytes);
 }
 
-static int init_lines(void **state)
+static int init_flows(void **state)
 {
 	for (size_t i = 0; i < COUNT(flows); i++)
 		weft_bulk_flow_init(&flows[i], NULL);
@@ -91,7 +91,7 @@ static void pieces_come_in_turn(void **state)
 	assert_false(weft_reactor_busy(r));
 }
 
-static void in_line_once(void **state)
+static void queued_once(void **state)
 {
 	struct job a, b;
 
@@ -108,8 +108,8 @@ static void in_line_once(void **state)
 	expect_ran("b");
 }
 
-/* Whoever has a line has a piece in turn, however many tasks wait in it. */
-static void lines_take_turns(void **state)
+/* Whoever has a flow has a piece in turn, however many tasks wait in it. */
+static void flows_take_turns(void **state)
 {
 	struct job a, b, c, d;
 
@@ -123,8 +123,8 @@ static void lines_take_turns(void **state)
 	assert_false(weft_reactor_busy(r));
 }
 
-/* … and lines in one line have its turns. */
-static void lines_within_a_line(void **state)
+/* … and flows in one flow have its turns. */
+static void flows_within_a_flow(void **state)
 {
 	struct weft_bulk_flow within[2];
 	struct job a, b, c;
@@ -141,14 +141,14 @@ static void lines_within_a_line(void **state)
 }
 
 /* What could not use its turn does not wait behind others. */
-static void before_all_lines(void **state)
+static void before_all_flows(void **state)
 {
 	struct job a, b, c;
 
 	need_reactor();
 	start_in(&flows[0], &a, 'a', 1, 4 * KIB);
 	start_in(&flows[1], &c, 'c', 2, 4 * KIB);
-	b = (struct job){ .line = &flows[0], .name = 'b', .pieces = 1 };
+	b = (struct job){ .flow = &flows[0], .name = 'b', .pieces = 1 };
 	weft_task_init(&b.task, do_piece);
 	weft_reactor_bulk_retry(r, &b.task);
 	turn_once();
@@ -159,8 +159,8 @@ static void before_all_lines(void **state)
 	assert_false(weft_reactor_busy(r));
 }
 
-/* A line that nobody waits in is nowhere: who has it may go. */
-static void empty_lines_are_forgotten(void **state)
+/* A flow that nobody waits in is nowhere: who has it may go. */
+static void empty_flows_are_forgotten(void **state)
 {
 	struct weft_bulk_flow gone[2];
 	struct job a, b, c;
@@ -191,15 +191,15 @@ static void hand_out_piece(struct weft_task *task)
 	struct job *job = container_of(task, struct job, task);
 
 	note(job->name);
-	weft_reactor_bulk_piece_begin(r, job->line);
+	weft_reactor_bulk_piece_begin(r, job->flow);
 }
 
-static void begin_in(struct weft_bulk_flow *line, struct job *jobs, unsigned n, char name)
+static void begin_in(struct weft_bulk_flow *flow, struct job *jobs, unsigned n, char name)
 {
 	for (unsigned i = 0; i < n; i++) {
-		jobs[i] = (struct job){ .line = line, .name = name };
+		jobs[i] = (struct job){ .flow = flow, .name = name };
 		weft_task_init(&jobs[i].task, hand_out_piece);
-		weft_reactor_bulk_push(r, line, &jobs[i].task);
+		weft_reactor_bulk_push(r, flow, &jobs[i].task);
 	}
 }
 
@@ -209,15 +209,15 @@ static void until_rest(const char *expected)
 	expect_ran(expected);
 }
 
-static void pieces_end(struct weft_bulk_flow *line, unsigned n)
+static void pieces_end(struct weft_bulk_flow *flow, unsigned n)
 {
 	while (n--)
-		weft_reactor_bulk_piece_end(r, line);
+		weft_reactor_bulk_piece_end(r, flow);
 }
 
-/* A line has so many pieces under way, and the next when one has ended; meanwhile the reactor
+/* A flow has so many pieces under way, and the next when one has ended; meanwhile the reactor
  * sleeps. */
-static void a_line_has_so_many_pieces(void **state)
+static void a_flow_has_so_many_pieces(void **state)
 {
 	struct job a[6], b[5];
 
@@ -236,8 +236,8 @@ static void a_line_has_so_many_pieces(void **state)
 	until_rest("");
 }
 
-/* Lines within a line have its pieces together. */
-static void pieces_of_lines_within(void **state)
+/* Flows within a flow have its pieces together. */
+static void pieces_of_flows_within(void **state)
 {
 	struct weft_bulk_flow within[2];
 	struct job a[4], b[4];
@@ -257,7 +257,7 @@ static void pieces_of_lines_within(void **state)
 	pieces_end(&within[1], 1);
 }
 
-/* All lines together have so many; who has none may begin one all the same: storage that never
+/* All flows together have so many; who has none may begin one all the same: storage that never
  * answers some does not keep others waiting. */
 static void all_have_so_many_pieces(void **state)
 {
@@ -376,7 +376,7 @@ static void every_turn_gets_on(void **state)
 	}
 }
 
-/* Who comes by when the line has had its turn has what it left. */
+/* Who comes by when the flow has had its turn has what it left. */
 static bool was_left;
 
 static void spend_the_rest(struct weft_task *task)
@@ -384,7 +384,7 @@ static void spend_the_rest(struct weft_task *task)
 	was_left = weft_reactor_bulk_spend(r, 4 * KIB);
 }
 
-static void what_the_line_leaves(void **state)
+static void what_the_flow_leaves(void **state)
 {
 	struct weft_task late;
 	struct job a;
@@ -477,16 +477,16 @@ static void all_sockets_are_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		on_both(pieces_come_in_turn),    on_both(in_line_once),
-		on_both(lines_take_turns),       on_both(lines_within_a_line),
-		on_both(before_all_lines),       on_both(empty_lines_are_forgotten),
+		on_both(pieces_come_in_turn),    on_both(queued_once),
+		on_both(flows_take_turns),       on_both(flows_within_a_flow),
+		on_both(before_all_flows),       on_both(empty_flows_are_forgotten),
 		on_both(a_turn_has_so_much),     on_both(every_turn_gets_on),
-		on_both(what_the_line_leaves),   on_both(after_news_before_deferred),
-		on_both(all_sockets_are_heard),  on_both(a_line_has_so_many_pieces),
-		on_both(pieces_of_lines_within), on_both(all_have_so_many_pieces),
+		on_both(what_the_flow_leaves),   on_both(after_news_before_deferred),
+		on_both(all_sockets_are_heard),  on_both(a_flow_has_so_many_pieces),
+		on_both(pieces_of_flows_within), on_both(all_have_so_many_pieces),
 		on_both(begun_pieces_go_on),     on_both(who_waits_for_pieces_can_go),
 	};
 
 	alarm(50);
-	return cmocka_run_group_tests(tests, init_lines, NULL);
+	return cmocka_run_group_tests(tests, init_flows, NULL);
 }

@@ -689,8 +689,8 @@ static void members_see_each_others_commits(void **state)
 	closed(b.store);
 }
 
-/* Somebody who is killed between a write and its sync leaves what others can read and a loss of power
- * undoes. Who reads it syncs it first, or does not act by it. */
+/* Somebody who is killed between a write and its sync leaves what others can read and a loss of
+ * power undoes. Who reads it syncs it first, or does not act by it. */
 static void what_is_read_is_made_durable(void **state)
 {
 	struct member a = { 0 }, b = { 0 };
@@ -715,7 +715,8 @@ static void what_is_read_is_made_durable(void **state)
 	closed(b.store);
 }
 
-/* One visit commits, one acknowledges; neither makes another. A member looks once a second anyway. */
+/* One visit commits, one acknowledges; neither makes another. A member looks once a second
+ * anyway. */
 static void own_writes_are_no_news(void **state)
 {
 	uint64_t began = weft_reactor_now_ns(r), seconds;
@@ -1137,7 +1138,7 @@ static void a_killed_member_is_gone(void **state)
 /* --- another process goes on ------------------------------------------------------------------ */
 
 /* Node 1's as another process gets it: the descriptor is another one of the same open file. */
-static void hand_over(struct member *member, struct weft_store_state *state)
+static void export_member(struct member *member, struct weft_store_state *state)
 {
 	weft_store_freeze(member->store);
 	while (!weft_store_is_quiesced(member->store))
@@ -1158,7 +1159,8 @@ static struct weft_store *heir_of(const char *what, unsigned nodes)
 	return store;
 }
 
-static void inherit(struct member *successor, const char *what, struct weft_store_state *state)
+static void import_member(struct member *successor, const char *what,
+			  struct weft_store_state *state)
 {
 	successor->store = heir_of(what, state->nodes);
 	watch(successor);
@@ -1178,8 +1180,8 @@ static void the_heir_is_the_same_member(void **state)
 	settle_begin(&a, &result);
 	while (!result.over)
 		weft_reactor_turn(r, -1);
-	hand_over(&a, &given);
-	inherit(&successor, spec, &given);
+	export_member(&a, &given);
+	import_member(&successor, spec, &given);
 	expect(successor.store, "key", "1");
 	assert_int_equal(version_of(successor.store, "key"), version_of(a.store, "key"));
 	assert_int_equal(weft_store_session(successor.store), weft_store_session(b.store));
@@ -1208,7 +1210,7 @@ static void one_that_thaws_goes_on(void **state)
 
 	join(&a, 1);
 	join(&b, 2);
-	hand_over(&a, &given);
+	export_member(&a, &given);
 	assert_int_equal(put(b.store, "key", "1"), 0);
 	settle();
 	assert_int_equal(a.moved, 0);
@@ -1275,9 +1277,9 @@ static void the_heir_misses_who_went_meanwhile(void **state)
 	join(&b, 2);
 	while (!weft_store_alive(a.store, 2))
 		weft_reactor_turn(r, -1);
-	hand_over(&a, &given);
+	export_member(&a, &given);
 	closed(b.store);
-	inherit(&successor, spec, &given);
+	import_member(&successor, spec, &given);
 	closed(a.store);
 	assert_int_equal(successor.gone, 0);
 	weft_store_thaw(successor.store);
@@ -1300,8 +1302,8 @@ static void one_alone_is_handed_over(void **state)
 
 		assert_int_equal(put(a.store, "key", "1"), 0);
 		revision = weft_store_revision(a.store);
-		hand_over(&a, &given);
-		inherit(&successor, specs[i], &given);
+		export_member(&a, &given);
+		import_member(&successor, specs[i], &given);
 		closed(a.store);
 		weft_store_thaw(successor.store);
 		expect(successor.store, "key", "1");
@@ -1312,7 +1314,7 @@ static void one_alone_is_handed_over(void **state)
 	}
 }
 
-/* --- an heir that is told something wrong */
+/* --- a successor that is told something wrong */
 
 static void be_member(struct weft_store_state *state, uint32_t node)
 {
@@ -1388,7 +1390,7 @@ static void wrong_states_refused(void **state)
 		struct weft_store *successor = heir_of(spec, 2);
 		struct weft_store_state given;
 
-		hand_over(&a, &given);
+		export_member(&a, &given);
 		cases[i].spoil(&given);
 		assert_int_equal(weft_store_import(successor, &given, NULL), cases[i].rc);
 		assert_int_equal(given.fd, -1);
@@ -1415,7 +1417,7 @@ static void an_heir_must_find_the_file(void **state)
 		assert_int_equal(rename(path, away), 0);
 		if (other)
 			close(open(path, O_WRONLY | O_CREAT, 0600));
-		hand_over(&a, &given);
+		export_member(&a, &given);
 		lost = heir_of(spec, 2);
 		assert_int_equal(weft_store_import(lost, &given, NULL), -EIDRM);
 		weft_store_state_free(&given);
@@ -1423,8 +1425,8 @@ static void an_heir_must_find_the_file(void **state)
 		assert_int_equal(rename(away, path), 0);
 		weft_store_thaw(a.store);
 	}
-	hand_over(&a, &given);
-	inherit(&successor, spec, &given);
+	export_member(&a, &given);
+	import_member(&successor, spec, &given);
 	closed(a.store);
 	weft_store_thaw(successor.store);
 	assert_int_equal(put(successor.store, "key", "1"), 0);

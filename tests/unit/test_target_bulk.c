@@ -32,7 +32,7 @@ enum {
 /* Of a turn: its share, which the last piece may exceed, and what hosts read meanwhile. */
 static const size_t turn_max = 3 * MIB + (1 << 20) / 16;
 
-static struct wire *flood_admin, *flood, *other;
+static struct raw_host *flood_admin, *flood, *other;
 static uint16_t other_cntlid;
 static struct weft_backend *mem;
 
@@ -140,7 +140,7 @@ static struct weft_backend *open_here(const struct weft_backend_ops *of)
 static void bounded_turn(void)
 {
 	moved = ops = 0;
-	turned_once();
+	stepped_once();
 	assert_in_range(moved, 0, turn_max);
 	assert_in_range(ops, 0, OPS_MAX);
 }
@@ -151,22 +151,22 @@ static void bounded_turns(unsigned n)
 		bounded_turn();
 }
 
-static void until_answered(struct wire *wire)
+static void until_answered(struct raw_host *raw)
 {
-	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
+	for (unsigned turns = 0; raw->answered < raw->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		bounded_turn();
 	}
 }
 
-static void send_read(struct wire *wire, uint32_t nsid, uint64_t slba, size_t bytes)
+static void send_read(struct raw_host *raw, uint32_t nsid, uint64_t slba, size_t bytes)
 {
 	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_read,
 				       .nsid = cpu_to_le32(nsid),
 				       .slba = cpu_to_le64(slba),
 				       .nlb = cpu_to_le16((uint16_t)(bytes / BLOCK - 1)) } };
 
-	wire_send(wire, &sqe, NULL, bytes);
+	raw_host_send(raw, &sqe, NULL, bytes);
 }
 
 /* Another host's read, which the flood holds up for no more than its part of a turn. */
@@ -176,7 +176,7 @@ static void read_meanwhile(uint32_t nsid, size_t bytes)
 	size_t sum = 0;
 
 	send_read(other, nsid, 0, bytes);
-	wire_delivered(other);
+	raw_host_delivered(other);
 	for (; reads_answered == before; turns++) {
 		assert_true(turns < LOOKS);
 		bounded_turn();
@@ -193,7 +193,7 @@ struct span {
 	size_t at, len; /* bytes */
 };
 
-static void send_copy(struct wire *wire, uint32_t nsid, const struct span *from, unsigned n,
+static void send_copy(struct raw_host *raw, uint32_t nsid, const struct span *from, unsigned n,
 		      size_t to)
 {
 	union nvme_sqe sqe = { .common = { .opcode = nvme_cmd_copy,
@@ -206,40 +206,40 @@ static void send_copy(struct wire *wire, uint32_t nsid, const struct span *from,
 		ranges[i].slba = cpu_to_le64(from[i].at / BLOCK);
 		ranges[i].nlb = cpu_to_le16((uint16_t)(from[i].len / BLOCK - 1));
 	}
-	wire_send(wire, &sqe, ranges, n * sizeof(*ranges));
+	raw_host_send(raw, &sqe, ranges, n * sizeof(*ranges));
 }
 
 /* As large as one may be. */
-static void send_large_copy(struct wire *wire, uint32_t nsid)
+static void send_large_copy(struct raw_host *raw, uint32_t nsid)
 {
 	struct span from[4];
 
 	for (unsigned i = 0; i < 4; i++)
 		from[i] = (struct span){ i * 16 * MIB, 16 * MIB };
-	send_copy(wire, nsid, from, 4, 64 * MIB);
+	send_copy(raw, nsid, from, 4, 64 * MIB);
 }
 
-static void send_range(struct wire *wire, uint8_t opcode, uint32_t nsid, struct span what)
+static void send_range(struct raw_host *raw, uint8_t opcode, uint32_t nsid, struct span what)
 {
 	union nvme_sqe sqe = { .rw = { .opcode = opcode,
 				       .nsid = cpu_to_le32(nsid),
 				       .slba = cpu_to_le64(what.at / BLOCK),
 				       .nlb = cpu_to_le16((uint16_t)(what.len / BLOCK - 1)) } };
 
-	wire_send(wire, &sqe, NULL, 0);
+	raw_host_send(raw, &sqe, NULL, 0);
 }
 
-static void send_write_zeroes(struct wire *wire, uint32_t nsid)
+static void send_write_zeroes(struct raw_host *raw, uint32_t nsid)
 {
-	send_range(wire, nvme_cmd_write_zeroes, nsid, (struct span){ 0, 256 * MIB });
+	send_range(raw, nvme_cmd_write_zeroes, nsid, (struct span){ 0, 256 * MIB });
 }
 
-static void send_verify(struct wire *wire, uint32_t nsid)
+static void send_verify(struct raw_host *raw, uint32_t nsid)
 {
-	send_range(wire, nvme_cmd_verify, nsid, (struct span){ 0, 256 * MIB });
+	send_range(raw, nvme_cmd_verify, nsid, (struct span){ 0, 256 * MIB });
 }
 
-static void send_trim(struct wire *wire, uint32_t nsid, const struct span *what, unsigned n)
+static void send_trim(struct raw_host *raw, uint32_t nsid, const struct span *what, unsigned n)
 {
 	union nvme_sqe sqe = { .common = { .opcode = nvme_cmd_dsm,
 					   .nsid = cpu_to_le32(nsid),
@@ -251,20 +251,20 @@ static void send_trim(struct wire *wire, uint32_t nsid, const struct span *what,
 		ranges[i].slba = cpu_to_le64(what[i].at / BLOCK);
 		ranges[i].nlb = cpu_to_le32((uint32_t)(what[i].len / BLOCK));
 	}
-	wire_send(wire, &sqe, ranges, n * sizeof(*ranges));
+	raw_host_send(raw, &sqe, ranges, n * sizeof(*ranges));
 }
 
 /* As many ranges as there may be, each in two extents. */
-static void send_deallocate(struct wire *wire, uint32_t nsid)
+static void send_deallocate(struct raw_host *raw, uint32_t nsid)
 {
 	struct span what[TGT_DSM_RANGES];
 
 	for (unsigned i = 0; i < TGT_DSM_RANGES; i++)
 		what[i] = (struct span){ (i % 128 * 4 + 1) * MIB, 2 * MIB };
-	send_trim(wire, nsid, what, TGT_DSM_RANGES);
+	send_trim(raw, nsid, what, TGT_DSM_RANGES);
 }
 
-static void send_compare(struct wire *wire, uint32_t nsid)
+static void send_compare(struct raw_host *raw, uint32_t nsid)
 {
 	static const char zeroes[2 * BLOCK];
 	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_compare,
@@ -272,14 +272,14 @@ static void send_compare(struct wire *wire, uint32_t nsid)
 				       .slba = cpu_to_le64(500 * MIB / BLOCK),
 				       .nlb = cpu_to_le16(1) } };
 
-	wire_send(wire, &sqe, zeroes, sizeof(zeroes));
+	raw_host_send(raw, &sqe, zeroes, sizeof(zeroes));
 }
 
 /* --- floods ----------------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
-	void (*send)(struct wire *wire, uint32_t nsid);
+	void (*send)(struct raw_host *raw, uint32_t nsid);
 	uint32_t nsid;
 	bool lasts; /* until another host has read a few times */
 } floods[] = {
@@ -300,9 +300,9 @@ static unsigned ctrls_before;
 
 static void open_flooder(void)
 {
-	ctrls_before = turned_ctrls();
-	flood_admin = turned_admin(TURNED_NQN, FLOODER, 1, &flood_cntlid);
-	flood = turned_io(FLOODER, 1, flood_cntlid, 1);
+	ctrls_before = stepped_ctrls();
+	flood_admin = stepped_admin(STEPPED_NQN, FLOODER, 1, &flood_cntlid);
+	flood = stepped_io(FLOODER, 1, flood_cntlid, 1);
 }
 
 /* In so many turns of the control reactor and the reactor. */
@@ -310,9 +310,9 @@ static void close_flooder_within(unsigned turns_max)
 {
 	unsigned turns = 0;
 
-	wire_close(flood);
-	wire_close(flood_admin);
-	for (; turned_ctrls() > ctrls_before; turns++) {
+	raw_host_close(flood);
+	raw_host_close(flood_admin);
+	for (; stepped_ctrls() > ctrls_before; turns++) {
 		assert_true(turns < turns_max);
 		bounded_turn();
 	}
@@ -324,11 +324,11 @@ static void close_flooder(void)
 }
 
 /* A socket that nobody reads from does not hold all of it: turns come between. */
-static void send_some(struct wire *wire, void (*send)(struct wire *wire, uint32_t nsid),
+static void send_some(struct raw_host *raw, void (*send)(struct raw_host *raw, uint32_t nsid),
 		      uint32_t nsid)
 {
 	for (unsigned n = 0; n < FLOOD; n++) {
-		send(wire, nsid);
+		send(raw, nsid);
 		if (n % 8 == 7)
 			bounded_turn();
 	}
@@ -354,11 +354,11 @@ static void others_read_on(void **state)
 static void others_find_buffers(void **state)
 {
 	static const size_t sizes[] = { 8 << 10, 128 << 10, 1 << 20 };
-	struct wire *more[3];
+	struct raw_host *more[3];
 
 	open_flooder();
 	for (unsigned q = 0; q < 3; q++)
-		more[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		more[q] = stepped_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
 	for (unsigned n = 0; n < FLOOD; n++) {
 		send_large_copy(flood, INSIDE);
 		for (unsigned q = 0; q < 3; q++)
@@ -370,36 +370,36 @@ static void others_find_buffers(void **state)
 	for_each_row(i, sizes)
 		read_meanwhile(INSIDE, sizes[i]);
 	for (unsigned q = 0; q < 3; q++)
-		wire_close(more[q]);
+		raw_host_close(more[q]);
 	close_flooder();
 }
 
 /* A host that its subsystem names has a share of its own. */
-static struct wire *open_named(unsigned i, struct wire **admin)
+static struct raw_host *open_named(unsigned i, struct raw_host **admin)
 {
 	uint16_t cntlid;
 	char nqn[64];
 
 	snprintf(nqn, sizeof(nqn), "nqn.2026-11.io.weft:named-%u", i);
-	assert_int_equal(weft_subsys_allow(turned_subsys, nqn, NULL), 0);
-	*admin = turned_admin(TURNED_NQN, nqn, 10 + i, &cntlid);
-	return turned_io(nqn, 10 + i, cntlid, 1);
+	assert_int_equal(weft_subsys_allow(stepped_subsys, nqn, NULL), 0);
+	*admin = stepped_admin(STEPPED_NQN, nqn, 10 + i, &cntlid);
+	return stepped_io(nqn, 10 + i, cntlid, 1);
 }
 
 /* Slow storage has them all, and gives one back: their pieces, of several shares, go through it,
  * and take turns all the same. Until then nobody has anything to do. */
 static void buffers_come_late(void **state)
 {
-	struct weft_reactor *reactor = turned_target->poll_groups[0]->reactor;
+	struct weft_reactor *reactor = stepped_target->poll_groups[0]->reactor;
 	struct weft_msg msg = { .fn = slow_answer };
-	struct wire *readers[2], *named[5], *admins[5];
+	struct raw_host *readers[2], *named[5], *admins[5];
 	size_t sum = 0;
 
 	open_flooder();
 	for_each_row(i, named)
 		named[i] = open_named((unsigned)i, &admins[i]);
 	for (unsigned q = 0; q < 2; q++) {
-		readers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		readers[q] = stepped_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
 		for (unsigned n = 0; n < 64; n++)
 			send_read(readers[q], SLOW, 0, 128 << 10);
 	}
@@ -409,11 +409,11 @@ static void buffers_come_late(void **state)
 	}
 	for (unsigned n = 0; n < FLOOD; n++)
 		send_large_copy(flood, INSIDE);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	for_each_row(i, named) {
 		for (unsigned n = 0; n < FLOOD / 4; n++)
 			send_large_copy(named[i], INSIDE);
-		wire_delivered(named[i]);
+		raw_host_delivered(named[i]);
 	}
 	for (unsigned turns = 0; turns < FLOOD; turns++) {
 		bounded_turn();
@@ -432,18 +432,18 @@ static void buffers_come_late(void **state)
 	weft_reactor_post(reactor, &msg);
 	for (unsigned q = 0; q < 2; q++) {
 		until_answered(readers[q]);
-		wire_close(readers[q]);
+		raw_host_close(readers[q]);
 	}
 	for_each_row(i, named) {
-		wire_close(named[i]);
-		wire_close(admins[i]);
+		raw_host_close(named[i]);
+		raw_host_close(admins[i]);
 	}
 	close_flooder();
 }
 
-static uint16_t status_of(const struct wire *wire)
+static uint16_t status_of(const struct raw_host *raw)
 {
-	return le16_to_cpu(wire->last.status) >> 1;
+	return le16_to_cpu(raw->last.status) >> 1;
 }
 
 static void gone(void *arg)
@@ -456,7 +456,7 @@ static void remove_it(void)
 	struct weft_err err = { "" };
 	bool removed = false;
 
-	assert_int_equal(weft_ns_remove(turned_subsys, PASSING, gone, &removed, &err), 0);
+	assert_int_equal(weft_ns_remove(stepped_subsys, PASSING, gone, &removed, &err), 0);
 	for (unsigned turns = 0; !removed; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
@@ -472,18 +472,18 @@ static void let_one_go(void)
 	struct weft_msg msg = { .fn = slow_answer };
 
 	let_go = 1;
-	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
+	weft_reactor_post(stepped_target->poll_groups[0]->reactor, &msg);
 	bounded_turns(4);
 }
 
-static void let_all_go(struct wire *wire)
+static void let_all_go(struct raw_host *raw)
 {
 	struct weft_msg msg = { .fn = slow_answer };
 
-	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
+	for (unsigned turns = 0; raw->answered < raw->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		let_go = nkept;
-		weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
+		weft_reactor_post(stepped_target->poll_groups[0]->reactor, &msg);
 		bounded_turns(2);
 	}
 }
@@ -502,19 +502,19 @@ static bool storage_has(uint64_t offset)
  * for all that came before it. */
 static void readers_take_turns_at_buffers(void **state)
 {
-	struct wire *readers[4];
+	struct raw_host *readers[4];
 
 	open_flooder();
 	for_each_row(q, readers) {
-		readers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
-		for (unsigned n = 0; n < TURNED_DEPTH - 1; n++)
+		readers[q] = stepped_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		for (unsigned n = 0; n < STEPPED_DEPTH - 1; n++)
 			send_read(readers[q], SLOW, 0, PIECE);
-		wire_delivered(readers[q]);
+		raw_host_delivered(readers[q]);
 	}
 	bounded_turns(2 * LOOKS);
 	assert_int_equal(nkept, POOL);
 	send_read(other, SLOW, 7, PIECE);
-	wire_delivered(other);
+	raw_host_delivered(other);
 	bounded_turns(LOOKS);
 	for (unsigned came_back = 0; !storage_has(7 * BLOCK); came_back++) {
 		assert_true(came_back < 2);
@@ -523,19 +523,19 @@ static void readers_take_turns_at_buffers(void **state)
 	let_all_go(other);
 	for_each_row(q, readers) {
 		let_all_go(readers[q]);
-		wire_close(readers[q]);
+		raw_host_close(readers[q]);
 	}
 	close_flooder();
 }
 
-static void send_write(struct wire *wire, uint64_t slba)
+static void send_write(struct raw_host *raw, uint64_t slba)
 {
 	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write,
 				       .nsid = cpu_to_le32(SLOW),
 				       .slba = cpu_to_le64(slba),
 				       .nlb = cpu_to_le16(PIECE / BLOCK - 1) } };
 
-	wire_send(wire, &sqe, NULL, PIECE);
+	raw_host_send(raw, &sqe, NULL, PIECE);
 }
 
 /* The same for the buffers that writes are received into: a connection of a host that owes data
@@ -543,43 +543,43 @@ static void send_write(struct wire *wire, uint64_t slba)
 static void writers_take_turns_at_buffers(void **state)
 {
 	const unsigned each = MIB / PIECE, full = POOL / each;
-	struct wire *writers[24], *late;
+	struct raw_host *writers[24], *late;
 	unsigned asked = 0;
 
 	open_flooder();
-	late = turned_io(OTHER, 2, other_cntlid, 2);
+	late = stepped_io(OTHER, 2, other_cntlid, 2);
 	for_each_row(q, writers) {
-		writers[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		writers[q] = stepped_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
 		for (unsigned n = 0; n < each; n++)
 			send_write(writers[q], 0);
-		wire_delivered(writers[q]);
+		raw_host_delivered(writers[q]);
 		bounded_turns(4);
 	}
 	send_write(late, 7);
-	wire_delivered(late);
+	raw_host_delivered(late);
 	bounded_turns(LOOKS);
 	assert_int_equal(late->r2ts, 0);
-	wire_close(writers[0]);
+	raw_host_close(writers[0]);
 	bounded_turns(LOOKS);
 	assert_int_equal(late->r2ts, 1);
 	for (unsigned q = full; q < COUNT(writers); q++)
 		asked += writers[q]->r2ts;
 	assert_int_equal(asked, each - 1);
 	for (unsigned q = 1; q < COUNT(writers); q++)
-		wire_close(writers[q]);
-	wire_close(late);
+		raw_host_close(writers[q]);
+	raw_host_close(late);
 	close_flooder();
 }
 
 enum { FAR = 500 * (1 << 20) / BLOCK };
 
-static void send_long_read(struct wire *wire, uint32_t nsid)
+static void send_long_read(struct raw_host *raw, uint32_t nsid)
 {
-	send_read(wire, nsid, FAR, PIECE);
+	send_read(raw, nsid, FAR, PIECE);
 }
 
 /* In the capsule, and more than a small buffer holds. */
-static void send_zeroes(struct wire *wire, uint8_t opcode, uint8_t fuse, uint32_t nsid)
+static void send_zeroes(struct raw_host *raw, uint8_t opcode, uint8_t fuse, uint32_t nsid)
 {
 	static const char zeroes[3 * BLOCK];
 	union nvme_sqe sqe = { .rw = { .opcode = opcode,
@@ -588,23 +588,23 @@ static void send_zeroes(struct wire *wire, uint8_t opcode, uint8_t fuse, uint32_
 				       .slba = cpu_to_le64(FAR),
 				       .nlb = cpu_to_le16(COUNT(zeroes) / BLOCK - 1) } };
 
-	wire_send(wire, &sqe, zeroes, sizeof(zeroes));
+	raw_host_send(raw, &sqe, zeroes, sizeof(zeroes));
 }
 
-static void send_long_compare(struct wire *wire, uint32_t nsid)
+static void send_long_compare(struct raw_host *raw, uint32_t nsid)
 {
-	send_zeroes(wire, nvme_cmd_compare, 0, nsid);
+	send_zeroes(raw, nvme_cmd_compare, 0, nsid);
 }
 
-static void send_unaligned_write(struct wire *wire, uint32_t nsid)
+static void send_unaligned_write(struct raw_host *raw, uint32_t nsid)
 {
-	send_zeroes(wire, nvme_cmd_write, 0, nsid);
+	send_zeroes(raw, nvme_cmd_write, 0, nsid);
 }
 
 /* The pool of their buffers is empty: storage has all of them. */
 static const struct {
 	const char *name;
-	void (*send)(struct wire *wire, uint32_t nsid);
+	void (*send)(struct raw_host *raw, uint32_t nsid);
 } buffered[] = {
 	{ "Verify", send_verify },
 	{ "Read", send_long_read },
@@ -623,7 +623,7 @@ static void short_ones_come_through(void **state)
 	open_flooder();
 	for (unsigned n = 0; n < FLOOD; n++)
 		send_large_copy(flood, INSIDE);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(10);
 	before = flood->answered;
 	send_copy(other, INSIDE, &from, 1, 64 * MIB);
@@ -640,21 +640,21 @@ static void short_ones_come_through(void **state)
 static void long_ones_get_on(void **state)
 {
 	const struct span from = { 0, 512 << 10 }, large = { 0, 8 * MIB };
-	struct wire *wire;
+	struct raw_host *raw;
 	unsigned turns = 0;
 
 	open_flooder();
-	wire = turned_io(FLOODER, 1, flood_cntlid, 2);
-	send_copy(wire, INSIDE, &large, 1, 64 * MIB);
-	for (; wire->answered < wire->sent; turns++) {
+	raw = stepped_io(FLOODER, 1, flood_cntlid, 2);
+	send_copy(raw, INSIDE, &large, 1, 64 * MIB);
+	for (; raw->answered < raw->sent; turns++) {
 		assert_true(turns < 64 * FLOOD);
 		while (flood->sent - flood->answered < FLOOD)
 			send_copy(flood, INSIDE, &from, 1, 64 * MIB);
 		bounded_turn();
 	}
-	assert_int_equal(wire->last.status, 0);
+	assert_int_equal(raw->last.status, 0);
 	assert_true(flood->answered > FLOOD);
-	wire_close(wire);
+	raw_host_close(raw);
 	close_flooder();
 }
 
@@ -664,24 +664,24 @@ static void hosts_take_turns(void **state)
 {
 	const struct span from = { 0, 16 * MIB };
 	const unsigned pieces = 16 * MIB / (128 << 10);
-	struct wire *more[8];
+	struct raw_host *more[8];
 	unsigned turns = 0;
 
 	open_flooder();
 	for_each_row(q, more)
-		more[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		more[q] = stepped_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
 	for_each_row(q, more)
 		send_some(more[q], send_deallocate, MEM);
 	bounded_turns(10);
 	send_copy(other, INSIDE, &from, 1, 64 * MIB);
-	wire_delivered(other);
+	raw_host_delivered(other);
 	for (; other->answered < other->sent; turns++) {
 		assert_true(turns < 2 * pieces + LOOKS);
 		bounded_turn();
 	}
 	assert_int_equal(other->last.status, 0);
 	for_each_row(q, more)
-		wire_close(more[q]);
+		raw_host_close(more[q]);
 	close_flooder();
 }
 
@@ -789,7 +789,7 @@ static void begin_copy(uint32_t nsid)
 {
 	open_flooder();
 	send_copy(flood, nsid, &first, 1, second.at);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(8);
 	assert_true(moved && flood->answered < flood->sent);
 }
@@ -797,13 +797,13 @@ static void begin_copy(uint32_t nsid)
 /* A command in line is under way: a target that stands still has done it. */
 static void a_freeze_waits(void **state)
 {
-	struct turned_end frozen = { false, 0 };
+	struct stepped_end frozen = { false, 0 };
 	unsigned turns = 0, answered;
 	size_t end;
 
 	fill(first);
 	begin_copy(MEM);
-	weft_target_freeze(turned_target, 1000, turned_ended, &frozen);
+	weft_target_freeze(stepped_target, 1000, stepped_ended, &frozen);
 	for (; !frozen.over; turns++) {
 		assert_true(turns < TURNS_MAX);
 		bounded_turn();
@@ -812,7 +812,7 @@ static void a_freeze_waits(void **state)
 	bounded_turns(100);
 	answered = flood->answered;
 	if (!frozen.rc)
-		weft_target_thaw(turned_target);
+		weft_target_thaw(stepped_target);
 	bounded_turns(10);
 	assert_int_equal(frozen.rc, 0);
 	assert_int_equal(end, second.at + second.len);
@@ -825,9 +825,9 @@ static void a_freeze_waits(void **state)
 
 enum { REGISTER = 0, IGNORE_KEY = 1 << 3, ACQUIRE = 0, PREEMPT_ABORT = 2, CLEAR = 1 };
 
-static void answered_within_pieces(struct wire *wire)
+static void answered_within_pieces(struct raw_host *raw)
 {
-	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
+	for (unsigned turns = 0; raw->answered < raw->sent; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
 	}
@@ -835,7 +835,7 @@ static void answered_within_pieces(struct wire *wire)
 
 static const struct {
 	const char *name;
-	void (*send)(struct wire *wire, uint32_t nsid);
+	void (*send)(struct raw_host *raw, uint32_t nsid);
 	const char *spec; /* NULL: storage that answers inside the call */
 } longs[] = {
 	{ "Copy", send_large_copy, NULL },
@@ -851,17 +851,17 @@ static void begin_long(size_t i)
 	const char *spec = longs[i].spec;
 
 	print_message("#   %s\n", longs[i].name);
-	turned_ns_add(PASSING, BLOCK, spec ? turned_backend(spec) : open_here(&inside));
+	stepped_ns_add(PASSING, BLOCK, spec ? stepped_backend(spec) : open_here(&inside));
 	open_flooder();
 	longs[i].send(flood, PASSING);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(4);
 	assert_true(flood->answered < flood->sent);
 }
 
 /* --- what ends them --------------------------------------------------------------------------- */
 
-static void wait_for(const struct turned_end *end)
+static void wait_for(const struct stepped_end *end)
 {
 	for (unsigned turns = 0; !end->over; turns++) {
 		assert_true(turns < PIECE_TURNS);
@@ -872,10 +872,10 @@ static void wait_for(const struct turned_end *end)
 
 static void shrink(void)
 {
-	struct turned_end end = { false, 0 };
+	struct stepped_end end = { false, 0 };
 	struct weft_err err = { "" };
 
-	assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 4 * MIB, true, turned_ended, &end,
+	assert_int_equal(weft_ns_resize(stepped_subsys, PASSING, 4 * MIB, true, stepped_ended, &end,
 					&err),
 			 0);
 	wait_for(&end);
@@ -884,10 +884,11 @@ static void shrink(void)
 static void set_ana(enum weft_ana_state state)
 {
 	struct weft_ana_rule rule = { .group = 1, .state = state, .hostnqn = FLOODER };
-	struct turned_end end = { false, 0 };
+	struct stepped_end end = { false, 0 };
 	struct weft_err err = { "" };
 
-	assert_int_equal(weft_ana_set(turned_subsys, &rule, 1, true, turned_ended, &end, &err), 0);
+	assert_int_equal(weft_ana_set(stepped_subsys, &rule, 1, true, stepped_ended, &end, &err),
+			 0);
 	wait_for(&end);
 }
 
@@ -902,17 +903,17 @@ static void let_in(void)
 	remove_it();
 }
 
-static void change_reservation(struct wire *wire, uint8_t opcode, uint32_t cdw10, uint64_t crkey,
+static void change_reservation(struct raw_host *raw, uint8_t opcode, uint32_t cdw10, uint64_t crkey,
 			       uint64_t key)
 {
-	unsigned before = wire->answered;
+	unsigned before = raw->answered;
 
-	wire_send_keys(wire, PASSING, opcode, cdw10, crkey, key);
-	for (unsigned turns = 0; wire->answered == before; turns++) {
+	raw_host_send_keys(raw, PASSING, opcode, cdw10, crkey, key);
+	for (unsigned turns = 0; raw->answered == before; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
 	}
-	assert_int_equal(status_of(wire), 0);
+	assert_int_equal(status_of(raw), 0);
 }
 
 static void reserve(void)
@@ -943,7 +944,7 @@ static uint64_t send_abort(uint16_t cid)
 	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_abort_cmd,
 					   .cdw10 = cpu_to_le32(1 | (uint32_t)cid << 16) } };
 
-	wire_send(flood_admin, &sqe, NULL, 0);
+	raw_host_send(flood_admin, &sqe, NULL, 0);
 	answered_within_pieces(flood_admin);
 	assert_int_equal(status_of(flood_admin), 0);
 	return le64_to_cpu(flood_admin->last.result);
@@ -988,23 +989,23 @@ static void changes_wait_for_a_piece(void **state)
 }
 
 /* Storage keeps all buffers of a size, for another host. */
-static void take_buffers(struct wire *readers[2])
+static void take_buffers(struct raw_host *readers[2])
 {
 	for (unsigned q = 0; q < 2; q++) {
-		readers[q] = turned_io(OTHER, 2, other_cntlid, (uint16_t)(2 + q));
+		readers[q] = stepped_io(OTHER, 2, other_cntlid, (uint16_t)(2 + q));
 		for (unsigned n = 0; n < POOL / 2; n++)
 			send_read(readers[q], SLOW, 0, PIECE);
-		wire_delivered(readers[q]);
+		raw_host_delivered(readers[q]);
 	}
 	bounded_turns(2 * LOOKS);
 	assert_int_equal(nkept, POOL);
 }
 
-static void give_buffers_back(struct wire *readers[2])
+static void give_buffers_back(struct raw_host *readers[2])
 {
 	for (unsigned q = 0; q < 2; q++) {
 		let_all_go(readers[q]);
-		wire_close(readers[q]);
+		raw_host_close(readers[q]);
 	}
 }
 
@@ -1012,15 +1013,15 @@ static void end_without_a_buffer(size_t e, size_t i)
 {
 	struct weft_backend *be = open_here(&inside);
 	uint16_t status = enders[e].afterwards ? enders[e].afterwards : enders[e].status;
-	struct wire *readers[2];
+	struct raw_host *readers[2];
 
 	print_message("#   %s\n", buffered[i].name);
 	be->align = BLOCK;
-	turned_ns_add(PASSING, BLOCK, be);
+	stepped_ns_add(PASSING, BLOCK, be);
 	open_flooder();
 	take_buffers(readers);
 	buffered[i].send(flood, PASSING);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(LOOKS);
 	assert_int_equal(flood->answered, flood->sent - 1);
 	enders[e].act();
@@ -1044,7 +1045,7 @@ static void changes_wait_for_no_buffer(void **state)
 	}
 }
 
-static void send_half(struct wire *wire, uint8_t opcode, uint8_t fuse)
+static void send_half(struct raw_host *raw, uint8_t opcode, uint8_t fuse)
 {
 	static const char zeroes[BLOCK];
 	union nvme_sqe sqe = { .rw = { .opcode = opcode,
@@ -1052,7 +1053,7 @@ static void send_half(struct wire *wire, uint8_t opcode, uint8_t fuse)
 				       .nsid = cpu_to_le32(PASSING),
 				       .slba = cpu_to_le64(500 * MIB / BLOCK) } };
 
-	wire_send(wire, &sqe, zeroes, sizeof(zeroes));
+	raw_host_send(raw, &sqe, zeroes, sizeof(zeroes));
 }
 
 /* A fused pair has the namespace for itself, and the command goes on. */
@@ -1063,7 +1064,7 @@ static void a_pair_waits_for_a_piece(void **state)
 		for (unsigned n = 0; n < 3; n++) {
 			send_half(other, nvme_cmd_compare, NVME_FUSE_FIRST);
 			send_half(other, nvme_cmd_write, NVME_FUSE_SECOND);
-			wire_delivered(other);
+			raw_host_delivered(other);
 			answered_within_pieces(other);
 			assert_int_equal(status_of(other), 0);
 		}
@@ -1085,11 +1086,11 @@ static void note_held(struct tgt_ns_quiesce *fence)
 static void hold_passing(struct tgt_ns_quiesce *fence)
 {
 	held = false;
-	*fence = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(turned_subsys, PASSING),
+	*fence = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(stepped_subsys, PASSING),
 					  .level = NS_QUIESCE_ALL,
-					  .reactor = turned_target->control,
+					  .reactor = stepped_target->control,
 					  .quiesced = note_held };
-	tgt_ns_quiesce_begin(fence, turned_target);
+	tgt_ns_quiesce_begin(fence, stepped_target);
 	for (unsigned turns = 0; !held; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
@@ -1108,14 +1109,14 @@ static void a_hold_is_waited_for(void **state)
 	for_each_named(i, longs, name) {
 		begin_long(i);
 		hold_passing(&fence);
-		tgt_ns_quiesce_end(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, stepped_target);
 		bounded_turns(LOOKS);
 		assert_true(flood->answered < flood->sent);
 		hold_passing(&fence);
 		abort_it();
 		answered_within_pieces(flood);
 		assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
-		tgt_ns_quiesce_end(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, stepped_target);
 		bounded_turns(LOOKS);
 		remove_it();
 		close_flooder();
@@ -1126,7 +1127,7 @@ static void a_hold_is_waited_for(void **state)
  * another one afterwards, and so not for the next quiesce either. */
 static void a_quiesce_costs_no_buffer(void **state)
 {
-	struct wire *readers[2];
+	struct raw_host *readers[2];
 	struct tgt_ns_quiesce fence;
 
 	for (size_t i = 1; i < COUNT(buffered); i++) {
@@ -1134,20 +1135,20 @@ static void a_quiesce_costs_no_buffer(void **state)
 
 		print_message("#   %s\n", buffered[i].name);
 		be->align = BLOCK;
-		turned_ns_add(PASSING, BLOCK, be);
+		stepped_ns_add(PASSING, BLOCK, be);
 		open_flooder();
 		take_buffers(readers);
 		buffered[i].send(flood, PASSING);
-		wire_delivered(flood);
+		raw_host_delivered(flood);
 		bounded_turns(LOOKS);
 		hold_passing(&fence);
 		let_one_go();
 		send_read(other, SLOW, 7, PIECE);
-		wire_delivered(other);
+		raw_host_delivered(other);
 		bounded_turns(LOOKS);
 		assert_false(storage_has(7 * BLOCK));
 		assert_int_equal(flood->answered, flood->sent - 1);
-		tgt_ns_quiesce_end(fence.ns, turned_target);
+		tgt_ns_quiesce_end(fence.ns, stepped_target);
 		until_answered(flood);
 		assert_int_equal(status_of(flood), 0);
 		let_all_go(other);
@@ -1157,10 +1158,10 @@ static void a_quiesce_costs_no_buffer(void **state)
 	}
 }
 
-static void send_long_pair(struct wire *wire, uint32_t nsid)
+static void send_long_pair(struct raw_host *raw, uint32_t nsid)
 {
-	send_zeroes(wire, nvme_cmd_compare, NVME_FUSE_FIRST, nsid);
-	send_zeroes(wire, nvme_cmd_write, NVME_FUSE_SECOND, nsid);
+	send_zeroes(raw, nvme_cmd_compare, NVME_FUSE_FIRST, nsid);
+	send_zeroes(raw, nvme_cmd_write, NVME_FUSE_SECOND, nsid);
 }
 
 /* A fused pair that waits for a buffer keeps no writer out. One buffer is enough for it, also if
@@ -1168,14 +1169,14 @@ static void send_long_pair(struct wire *wire, uint32_t nsid)
 static void a_pair_waits_for_its_buffer_outside(void **state)
 {
 	struct weft_backend *be = open_here(&inside);
-	struct wire *readers[2];
+	struct raw_host *readers[2];
 
 	be->align = BLOCK;
-	turned_ns_add(PASSING, BLOCK, be);
+	stepped_ns_add(PASSING, BLOCK, be);
 	open_flooder();
 	take_buffers(readers);
 	send_long_pair(flood, PASSING);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(LOOKS);
 	send_half(other, nvme_cmd_write, 0);
 	answered_within_pieces(other);
@@ -1192,22 +1193,22 @@ static void a_pair_waits_for_its_buffer_outside(void **state)
 
 /* Preempt and Abort ends a command that waits while the namespace is quiesced: afterwards it is not
  * carried out, though nobody has reserved the namespace. */
-static void preempted_while_quiesced(void (*send)(struct wire *wire, uint32_t nsid),
+static void preempted_while_quiesced(void (*send)(struct raw_host *raw, uint32_t nsid),
 				     uint16_t status)
 {
 	struct tgt_ns_quiesce fence;
 	unsigned before;
 
-	turned_ns_add(PASSING, BLOCK, open_here(&inside));
+	stepped_ns_add(PASSING, BLOCK, open_here(&inside));
 	open_flooder();
 	hold_passing(&fence);
 	before = flood->answered;
 	send(flood, PASSING);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(LOOKS);
 	preempt_and_abort();
 	assert_int_equal(flood->answered, before + 1); /* the Register, by preempt_and_abort() */
-	tgt_ns_quiesce_end(fence.ns, turned_target);
+	tgt_ns_quiesce_end(fence.ns, stepped_target);
 	until_answered(flood);
 	assert_int_equal(status_of(flood), status);
 	unreserve();
@@ -1235,7 +1236,7 @@ enum {
 
 static const struct {
 	const char *name;
-	void (*send)(struct wire *wire, uint32_t nsid);
+	void (*send)(struct raw_host *raw, uint32_t nsid);
 } slows[] = {
 	{ "Copy", send_large_copy },
 	{ "Write Zeroes", send_write_zeroes },
@@ -1243,31 +1244,31 @@ static const struct {
 	{ "Verify", send_verify },
 };
 
-static struct wire *more[3];
+static struct raw_host *more[3];
 
 /* Hundreds of them through several queues: storage has a few pieces, and keeps them. */
 static void begin_slow(size_t i)
 {
 	print_message("#   %s\n", slows[i].name);
-	turned_ns_add(PASSING, BLOCK, open_here(&slow));
+	stepped_ns_add(PASSING, BLOCK, open_here(&slow));
 	open_flooder();
 	for_each_row(q, more)
-		more[q] = turned_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
+		more[q] = stepped_io(FLOODER, 1, flood_cntlid, (uint16_t)(2 + q));
 	send_some(flood, slows[i].send, PASSING);
 	for_each_row(q, more)
 		send_some(more[q], slows[i].send, PASSING);
 	bounded_turns(FLOOD);
 	assert_int_equal(nkept, PIECES_EACH);
-	assert_false(weft_reactor_busy(turned_target->poll_groups[0]->reactor));
+	assert_false(weft_reactor_busy(stepped_target->poll_groups[0]->reactor));
 }
 
 static void end_slow(void)
 {
 	for_each_row(q, more)
-		wire_close(more[q]);
-	wire_close(flood);
-	wire_close(flood_admin);
-	for (unsigned came_back = 0; turned_ctrls() > ctrls_before; came_back++) {
+		raw_host_close(more[q]);
+	raw_host_close(flood);
+	raw_host_close(flood_admin);
+	for (unsigned came_back = 0; stepped_ctrls() > ctrls_before; came_back++) {
 		assert_true(came_back < PIECES_EACH + LOOKS);
 		let_one_go();
 	}
@@ -1280,7 +1281,7 @@ static void a_read_waits_for_few_pieces(void **state)
 	for_each_named(i, slows, name) {
 		begin_slow(i);
 		send_read(other, SLOW, 7, PIECE);
-		wire_delivered(other);
+		raw_host_delivered(other);
 		bounded_turns(LOOKS);
 		assert_int_equal(nkept, PIECES_EACH + 1);
 		for (unsigned came_back = 0; other->answered < other->sent; came_back++) {
@@ -1298,7 +1299,7 @@ static void a_short_one_waits_for_few_pieces(void **state)
 	for_each_named(i, slows, name) {
 		begin_slow(i);
 		send_range(other, nvme_cmd_verify, SLOW, (struct span){ 7 * BLOCK, BLOCK });
-		wire_delivered(other);
+		raw_host_delivered(other);
 		bounded_turns(LOOKS);
 		for (unsigned came_back = 0; other->answered < other->sent; came_back++) {
 			assert_true(came_back < 2 * FEW_OPS);
@@ -1317,7 +1318,7 @@ static void a_pair_waits_for_few_pieces(void **state)
 		begin_slow(i);
 		send_half(other, nvme_cmd_compare, NVME_FUSE_FIRST);
 		send_half(other, nvme_cmd_write, NVME_FUSE_SECOND);
-		wire_delivered(other);
+		raw_host_delivered(other);
 		bounded_turns(LOOKS);
 		for (unsigned came_back = 0; other->answered < other->sent; came_back++) {
 			assert_true(came_back < (1 + PAIR_OPS) * FEW_OPS + PAIR_OPS);
@@ -1346,7 +1347,7 @@ static void a_removal_waits_for_few_pieces(void **state)
 		bool removed = false;
 
 		begin_slow(i);
-		assert_int_equal(weft_ns_remove(turned_subsys, PASSING, gone, &removed, &err), 0);
+		assert_int_equal(weft_ns_remove(stepped_subsys, PASSING, gone, &removed, &err), 0);
 		over_within_few_pieces(&removed);
 		end_slow();
 	}
@@ -1357,11 +1358,11 @@ static void a_resize_waits_for_few_pieces(void **state)
 	struct weft_err err = { "" };
 
 	for_each_named(i, slows, name) {
-		struct turned_end end = { false, 0 };
+		struct stepped_end end = { false, 0 };
 
 		begin_slow(i);
-		assert_int_equal(weft_ns_resize(turned_subsys, PASSING, 256 * MIB, true,
-						turned_ended, &end, &err),
+		assert_int_equal(weft_ns_resize(stepped_subsys, PASSING, 256 * MIB, true,
+						stepped_ended, &end, &err),
 				 0);
 		over_within_few_pieces(&end.over);
 		assert_int_equal(end.rc, 0);
@@ -1374,19 +1375,19 @@ static void a_resize_waits_for_few_pieces(void **state)
 static void a_loss_waits_for_no_piece(void **state)
 {
 	for_each_named(i, slows, name) {
-		struct wire *admin, *lost;
+		struct raw_host *admin, *lost;
 		unsigned ctrls, turns = 0;
 		uint16_t cntlid;
 
 		begin_slow(i);
-		ctrls = turned_ctrls();
-		admin = turned_admin(TURNED_NQN, FLOODER, 1, &cntlid);
-		lost = turned_io(FLOODER, 1, cntlid, 1);
+		ctrls = stepped_ctrls();
+		admin = stepped_admin(STEPPED_NQN, FLOODER, 1, &cntlid);
+		lost = stepped_io(FLOODER, 1, cntlid, 1);
 		send_some(lost, slows[i].send, PASSING);
 		bounded_turns(LOOKS);
-		wire_close(lost);
-		wire_close(admin);
-		for (; turned_ctrls() > ctrls; turns++) {
+		raw_host_close(lost);
+		raw_host_close(admin);
+		for (; stepped_ctrls() > ctrls; turns++) {
 			assert_true(turns < FLOOD);
 			bounded_turn();
 		}
@@ -1403,7 +1404,7 @@ static void a_copy_says_how_far_it_got(void **state)
 
 	open_flooder();
 	send_large_copy(flood, MEM);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	for (unsigned turns = 0; sum < 2 * 40 * MIB; turns++) {
 		assert_true(turns < TURNS_MAX);
 		bounded_turn();
@@ -1432,7 +1433,7 @@ static void an_abort_while_storage_works(void **state)
 	bounded_turns(10);
 	assert_true(flood->answered < flood->sent);
 	let_go = 1;
-	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
+	weft_reactor_post(stepped_target->poll_groups[0]->reactor, &msg);
 	answered_within_pieces(flood);
 	assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
 	assert_int_equal(nkept, 0);
@@ -1463,9 +1464,9 @@ static void a_reset_ends_them(void **state)
 	open_flooder();
 	for (unsigned n = 0; n < FLOOD; n++)
 		send_large_copy(flood, INSIDE);
-	wire_delivered(flood);
+	raw_host_delivered(flood);
 	bounded_turns(10);
-	wire_send(flood_admin, &disable, NULL, 0);
+	raw_host_send(flood_admin, &disable, NULL, 0);
 	for (; flood_admin->answered < flood_admin->sent; turns++) {
 		assert_true(turns < FLOOD);
 		bounded_turn();
@@ -1508,15 +1509,15 @@ int main(void)
 	};
 	int rc;
 
-	turned_start();
-	mem = turned_backend("mem:512M");
-	turned_ns_add(MEM, BLOCK, mem);
-	turned_ns_add(INSIDE, BLOCK, open_here(&inside));
-	turned_ns_add(SLOW, BLOCK, open_here(&slow));
-	turned_ns_add(OTHERS, BLOCK, turned_backend("mem:1M"));
-	turned_admin(TURNED_NQN, OTHER, 2, &other_cntlid);
-	other = turned_io(OTHER, 2, other_cntlid, 1);
+	stepped_start();
+	mem = stepped_backend("mem:512M");
+	stepped_ns_add(MEM, BLOCK, mem);
+	stepped_ns_add(INSIDE, BLOCK, open_here(&inside));
+	stepped_ns_add(SLOW, BLOCK, open_here(&slow));
+	stepped_ns_add(OTHERS, BLOCK, stepped_backend("mem:1M"));
+	stepped_admin(STEPPED_NQN, OTHER, 2, &other_cntlid);
+	other = stepped_io(OTHER, 2, other_cntlid, 1);
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
-	turned_stop();
+	stepped_stop();
 	return rc;
 }

@@ -15,7 +15,7 @@ enum {
 	BLOCK = 4096,
 	LARGE = TCP_CAPSULE_BYTES, /* as much as a capsule brings */
 	QUEUES = 40,
-	COMMANDS = TURNED_DEPTH - 1,
+	COMMANDS = STEPPED_DEPTH - 1,
 	TURNS_MAX = 100000,
 	COPIED = 2, /* a namespace that is large enough for long Copies */
 	OTHERS = 3, /* one that another host uses */
@@ -26,7 +26,7 @@ enum {
 
 static struct weft_poll_group *group(void)
 {
-	return turned_target->poll_groups[0];
+	return stepped_target->poll_groups[0];
 }
 
 static unsigned chunks_in_use(void)
@@ -95,7 +95,7 @@ static void storage_answers(void)
 	weft_reactor_post(group()->reactor, &msg);
 	for (unsigned turns = 0; nkept; turns++) {
 		assert_true(turns < TURNS_MAX);
-		turned_once();
+		stepped_once();
 	}
 }
 
@@ -103,7 +103,7 @@ static void storage_answers(void)
 
 /* Sends as much of the same capsule, again and again, as the socket takes. */
 struct pour {
-	struct wire *wire;
+	struct raw_host *raw;
 	struct nvme_tcp_cmd cmd;
 	char data[LARGE];
 	size_t at; /* bytes of it that are sent */
@@ -111,7 +111,7 @@ struct pour {
 };
 
 struct flooder {
-	struct wire *admin;
+	struct raw_host *admin;
 	struct pour pours[QUEUES];
 };
 
@@ -165,7 +165,7 @@ static bool pour_some(struct pour *pour)
 		parts[i].iov_len -= n;
 		skip -= n;
 	}
-	sent = sendmsg(pour->wire->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sent = sendmsg(pour->raw->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent <= 0)
 		return false;
 	pour->at += (size_t)sent;
@@ -179,7 +179,7 @@ static bool pour_some(struct pour *pour)
 static void turn(unsigned n)
 {
 	while (n--)
-		turned_once();
+		stepped_once();
 }
 
 /* Until the target takes no more of it, or all is there. */
@@ -198,24 +198,24 @@ static struct flooder *flood_open(uint8_t source)
 	struct flooder *from = calloc(1, sizeof(*from));
 	uint16_t cntlid;
 
-	turned_source = source;
-	from->admin = turned_admin(TURNED_NQN, FLOODER, source, &cntlid);
+	stepped_source = source;
+	from->admin = stepped_admin(STEPPED_NQN, FLOODER, source, &cntlid);
 	for (unsigned q = 0; q < QUEUES; q++) {
 		struct pour *pour = &from->pours[q];
 
-		pour->wire = turned_io(FLOODER, source, cntlid, (uint16_t)(1 + q));
+		pour->raw = stepped_io(FLOODER, source, cntlid, (uint16_t)(1 + q));
 		pour->left = COMMANDS;
 		set_copy(pour);
 	}
-	turned_source = 0;
+	stepped_source = 0;
 	return from;
 }
 
 static void flood_close(struct flooder *from)
 {
 	for (unsigned q = 0; q < QUEUES; q++)
-		wire_close(from->pours[q].wire);
-	wire_close(from->admin);
+		raw_host_close(from->pours[q].raw);
+	raw_host_close(from->admin);
 	free(from);
 }
 
@@ -226,7 +226,7 @@ static unsigned share_at(uint8_t source)
 	struct sockaddr_storage addr = { 0 };
 
 	memcpy(&addr, &at, sizeof(at));
-	return weft_addr_counts_index(&turned_target->anonymous, &addr);
+	return weft_addr_counts_index(&stepped_target->anonymous, &addr);
 }
 
 /* The next one that shares with nobody: neither with one before nor with the other host. */
@@ -271,27 +271,27 @@ static void until_alone(void)
 
 /* --- another host ----------------------------------------------------------------------------- */
 
-static struct wire *other_admin, *other;
+static struct raw_host *other_admin, *other;
 
 /* The floods go on meanwhile: nothing comes to rest. */
-static uint16_t answer(struct wire *wire)
+static uint16_t answer(struct raw_host *raw)
 {
-	for (unsigned turns = 0; wire->answered < wire->sent; turns++) {
+	for (unsigned turns = 0; raw->answered < raw->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		turn(1);
 	}
-	return le16_to_cpu(wire->last.status) >> 1;
+	return le16_to_cpu(raw->last.status) >> 1;
 }
 
-static struct wire *connect_queue(uint16_t cntlid, uint16_t qid)
+static struct raw_host *connect_queue(uint16_t cntlid, uint16_t qid)
 {
-	const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, OTHER, 2, cntlid);
-	struct wire *wire = wire_open();
+	const struct nvmf_connect_data data = stepped_connect_data(STEPPED_NQN, OTHER, 2, cntlid);
+	struct raw_host *raw = raw_host_open();
 
-	answer(wire);
-	wire_connect_send(wire, &data, qid, 0);
-	assert_int_equal(answer(wire), 0);
-	return wire;
+	answer(raw);
+	raw_host_connect_send(raw, &data, qid, 0);
+	assert_int_equal(answer(raw), 0);
+	return raw;
 }
 
 static void open_other(void)
@@ -304,15 +304,15 @@ static void open_other(void)
 
 	other_admin = connect_queue(NVME_CNTLID_DYNAMIC, 0);
 	cntlid = (uint16_t)le64_to_cpu(other_admin->last.result);
-	wire_send(other_admin, &enable, NULL, 0);
+	raw_host_send(other_admin, &enable, NULL, 0);
 	assert_int_equal(answer(other_admin), 0);
 	other = connect_queue(cntlid, 1);
 }
 
 static void close_other(void)
 {
-	wire_close(other);
-	wire_close(other_admin);
+	raw_host_close(other);
+	raw_host_close(other_admin);
 }
 
 static void send_rw(uint8_t opcode, uint8_t fuse, uint32_t nsid, uint64_t slba, char *data)
@@ -323,7 +323,7 @@ static void send_rw(uint8_t opcode, uint8_t fuse, uint32_t nsid, uint64_t slba, 
 				       .slba = cpu_to_le64(slba),
 				       .nlb = cpu_to_le16(LARGE / BLOCK - 1) } };
 
-	wire_send(other, &sqe, data, LARGE);
+	raw_host_send(other, &sqe, data, LARGE);
 }
 
 static void assert_written(uint64_t slba, char byte)
@@ -395,7 +395,7 @@ static void a_pair_finds_room(void **state)
 	send_rw(nvme_cmd_write, 0, SLOW, 0, after);
 	send_rw(nvme_cmd_compare, NVME_FUSE_FIRST, OTHERS, 0, before);
 	send_rw(nvme_cmd_write, NVME_FUSE_SECOND, OTHERS, 0, after);
-	wire_delivered(other);
+	raw_host_delivered(other);
 	turn(20);
 	assert_int_equal(nkept, 2);
 	assert_int_equal(other->sent - other->answered, 4);
@@ -407,13 +407,13 @@ static void a_pair_finds_room(void **state)
 	until_alone();
 }
 
-static struct tcp_conn *conn_of(const struct wire *wire)
+static struct tcp_conn *conn_of(const struct raw_host *raw)
 {
 	struct sockaddr_in here;
 	struct weft_qpair *qp;
 	socklen_t len = sizeof(here);
 
-	assert_int_equal(getsockname(wire->fd, (struct sockaddr *)&here, &len), 0);
+	assert_int_equal(getsockname(raw->fd, (struct sockaddr *)&here, &len), 0);
 	weft_list_for_each(qp, &group()->qpairs, link)
 		if (((struct sockaddr_in *)&qp->peer)->sin_port == here.sin_port)
 			return tcp_conn_of(qp);
@@ -431,7 +431,7 @@ static void send_slow_writes(void)
 
 static void send_copies(void)
 {
-	struct pour pour = { .wire = other, .left = 6 };
+	struct pour pour = { .raw = other, .left = 6 };
 
 	set_copy(&pour);
 	while (pour.left)
@@ -448,7 +448,7 @@ static uint64_t owes_data_since(void (*send_more)(void))
 	open_other();
 	other->stalls = true; /* it does not take the R2T */
 	conn = conn_of(other);
-	wire_send(other, &sqe, NULL, BLOCK);
+	raw_host_send(other, &sqe, NULL, BLOCK);
 	send_more();
 	for (unsigned turns = 0; !conn->rx_waits_chunk; turns++) {
 		assert_true(turns < TURNS_MAX);
@@ -475,18 +475,18 @@ static void strangers_have_one(void **state)
 {
 	const union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
 						  .fctype = NVMF_CONNECT } };
-	struct pour pour = { .wire = wire_open(), .left = COMMANDS };
+	struct pour pour = { .raw = raw_host_open(), .left = COMMANDS };
 	uint32_t len = TCP_ADMIN_CAPSULE_BYTES;
 
-	answer(pour.wire);
+	answer(pour.raw);
 	pour.cmd = capsule_of(&sqe, len);
 	for (unsigned n = 0; n < 64; n++) {
-		send(pour.wire->fd, &pour.cmd, sizeof(pour.cmd), MSG_DONTWAIT | MSG_NOSIGNAL);
-		send(pour.wire->fd, pour.data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(pour.raw->fd, &pour.cmd, sizeof(pour.cmd), MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(pour.raw->fd, pour.data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 		turn(1);
 		assert_in_range(chunks_in_use(), 0, connections());
 	}
-	wire_close(pour.wire);
+	raw_host_close(pour.raw);
 	until_alone();
 }
 
@@ -499,11 +499,11 @@ int main(void)
 	};
 	int rc;
 
-	turned_start();
-	turned_ns_add(COPIED, BLOCK, turned_backend("mem:256M"));
-	turned_ns_add(OTHERS, BLOCK, turned_backend("mem:1M"));
-	turned_ns_add(SLOW, BLOCK, open_slow());
+	stepped_start();
+	stepped_ns_add(COPIED, BLOCK, stepped_backend("mem:256M"));
+	stepped_ns_add(OTHERS, BLOCK, stepped_backend("mem:1M"));
+	stepped_ns_add(SLOW, BLOCK, open_slow());
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
-	turned_stop();
+	stepped_stop();
 	return rc;
 }

@@ -37,10 +37,10 @@ static void keep_alive(struct weft_ctrl *ctrl)
 static void others_are_served(struct weft_ctrl *there)
 {
 	struct host h = host_open("", NS_512);
-	struct flight f = { .done = false };
+	struct inflight_io f = { .done = false };
 
-	take_off(&h, &f, WEFT_READ, 512);
-	land(&h, &f);
+	inflight_submit(&h, &f, WEFT_READ, 512);
+	inflight_wait(&h, &f);
 	for (int i = 0; i < 50; i++) {
 		keep_alive(there);
 		keep_alive(h.ctrl);
@@ -108,12 +108,12 @@ static void begin_stuck(struct waiting *w, void *(*what)(void *arg), enum stuck_
 static void resize_holds_up_nobody_else(void **state)
 {
 	struct host h = host_open("", NS_FILE);
-	struct flight f = { .done = false };
+	struct inflight_io f = { .done = false };
 	struct weft_ns_info info;
 	struct waiting resize;
 
 	begin_stuck(&resize, resize_in_background, STUCK_AT_SYNC);
-	take_off(&h, &f, WEFT_READ, 512);
+	inflight_submit(&h, &f, WEFT_READ, 512);
 	others_are_served(h.ctrl);
 	weft_queue_poll(h.queue, 0);
 	assert_false(f.done);
@@ -121,7 +121,7 @@ static void resize_holds_up_nobody_else(void **state)
 	stuck_hold(STUCK_NOWHERE);
 	end(&resize);
 	assert_int_equal(resize.rc, 0);
-	land(&h, &f);
+	inflight_wait(&h, &f);
 	host_close(&h);
 	h = host_open("", NS_FILE);
 	weft_ns_info(h.ns, &info);

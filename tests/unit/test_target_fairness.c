@@ -16,14 +16,14 @@
 
 enum {
 	CTRLS = 8,
-	FLOOD = TURNED_DEPTH - 1, /* of one queue */
-	TURN_MAX = 64,            /* answers that one turn of the control reactor may cause */
+	FLOOD = STEPPED_DEPTH - 1, /* of one queue */
+	TURN_MAX = 64,             /* answers that one turn of the control reactor may cause */
 	KEEP_ALIVE_TURNS = 2,
 	TURNS_MAX = 10000,
 };
 
-static struct wire *other;
-static struct wire *flooders[4 * CTRLS];
+static struct raw_host *other;
+static struct raw_host *flooders[4 * CTRLS];
 static uint16_t cntlids[4 * CTRLS];
 static unsigned nflooders;
 
@@ -123,7 +123,7 @@ static void send_keep_alive(void)
 {
 	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
 
-	wire_send(other, &sqe, NULL, 0);
+	raw_host_send(other, &sqe, NULL, 0);
 }
 
 /* Everything is on its way to the control reactor, the Keep Alive last. @held are answered
@@ -132,19 +132,19 @@ static void flow_off(unsigned turn_max, unsigned held)
 {
 	unsigned before, turns = 0;
 
-	turned_others();
+	stepped_others();
 	send_keep_alive();
-	turned_others();
+	stepped_others();
 	for (; other->answered < other->sent; turns++) {
 		before = answers();
 		assert_true(turns < KEEP_ALIVE_TURNS);
-		turned_home();
+		stepped_control();
 		assert_in_range(answers() - before, 0, turn_max);
 	}
 	for (turns = 0; answers() < sent() - held; turns++) {
 		before = answers();
 		assert_true(turns < TURNS_MAX);
-		turned_home();
+		stepped_control();
 		assert_in_range(answers() - before, 0, turn_max);
 	}
 }
@@ -152,15 +152,15 @@ static void flow_off(unsigned turn_max, unsigned held)
 static void close_flooders(void)
 {
 	while (nflooders)
-		wire_close(flooders[--nflooders]);
+		raw_host_close(flooders[--nflooders]);
 	for (int i = 0; i < 100; i++)
-		turned_home();
+		stepped_control();
 }
 
 static void open_ctrls(const char *subnqn, unsigned n)
 {
 	for (; nflooders < n; nflooders++)
-		flooders[nflooders] = turned_admin(subnqn, FLOODER, 1, &cntlids[nflooders]);
+		flooders[nflooders] = stepped_admin(subnqn, FLOODER, 1, &cntlids[nflooders]);
 }
 
 /* --- commands that a controller takes --------------------------------------------------------- */
@@ -233,7 +233,7 @@ static void send_flood(const struct flood *flood)
 							   .cdw12 = cpu_to_le32(flood->cdw12),
 							   .cdw13 = cpu_to_le32(flood->cdw13) } };
 
-			wire_send(flooders[i], &sqe, NULL, flood->bytes);
+			raw_host_send(flooders[i], &sqe, NULL, flood->bytes);
 		}
 }
 
@@ -241,7 +241,7 @@ static void admin_floods(void **state)
 {
 	for_each_named(i, floods, name) {
 		print_message("#   %s\n", floods[i].name);
-		open_ctrls(floods[i].on_discovery ? NVME_NQN_DISCOVERY : TURNED_NQN, CTRLS);
+		open_ctrls(floods[i].on_discovery ? NVME_NQN_DISCOVERY : STEPPED_NQN, CTRLS);
 		send_flood(&floods[i]);
 		flow_off(TURN_MAX, floods[i].held);
 		if (floods[i].held || floods[i].on_discovery ||
@@ -274,16 +274,16 @@ static const struct {
 	{ "Preempt", ACQUIRE, 1 | 1 << 8 },
 };
 
-static void send_change(struct wire *wire, uint8_t opcode, uint32_t cdw10)
+static void send_change(struct raw_host *raw, uint8_t opcode, uint32_t cdw10)
 {
-	wire_send_keys(wire, 1, opcode, cdw10, 1, 1);
+	raw_host_send_keys(raw, 1, opcode, cdw10, 1, 1);
 }
 
 static void open_queues(void)
 {
-	open_ctrls(TURNED_NQN, CTRLS);
+	open_ctrls(STEPPED_NQN, CTRLS);
 	for (; nflooders < 2 * CTRLS; nflooders++)
-		flooders[nflooders] = turned_io(FLOODER, 1, cntlids[nflooders - CTRLS], 1);
+		flooders[nflooders] = stepped_io(FLOODER, 1, cntlids[nflooders - CTRLS], 1);
 }
 
 /* Every change runs through the rules once: none is run again because another one was faster. */
@@ -315,7 +315,7 @@ static void report_flood(void **state)
 							   .cdw10 = cpu_to_le32(1023),
 							   .cdw11 = cpu_to_le32(1) } };
 
-			wire_send(flooders[q], &sqe, NULL, 4096);
+			raw_host_send(flooders[q], &sqe, NULL, 4096);
 		}
 	flow_off(TURN_MAX, 0);
 	close_flooders();
@@ -330,7 +330,7 @@ static void failing_io_flood(void **state)
 			union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_read,
 						       .nsid = cpu_to_le32(7) } };
 
-			wire_send(flooders[q], &sqe, NULL, 512);
+			raw_host_send(flooders[q], &sqe, NULL, 512);
 		}
 	flow_off(TURN_MAX, 0);
 	close_flooders();
@@ -340,31 +340,31 @@ static void failing_io_flood(void **state)
 static void reservations_are_fair(void **state)
 {
 	uint16_t cntlid;
-	struct wire *admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
-	struct wire *io = turned_io(OTHER, 3, cntlid, 1);
+	struct raw_host *admin = stepped_admin(STEPPED_NQN, OTHER, 3, &cntlid);
+	struct raw_host *io = stepped_io(OTHER, 3, cntlid, 1);
 	unsigned turns = 0;
 
 	open_queues();
 	for (unsigned q = CTRLS; q < nflooders; q++)
 		for (unsigned n = 0; n < FLOOD; n++)
 			send_change(flooders[q], REGISTER, REPLACE | IEKEY);
-	turned_others();
+	stepped_others();
 	send_change(io, REGISTER, IEKEY);
-	turned_others();
+	stepped_others();
 	for (; io->answered < io->sent; turns++)
-		turned_home();
+		stepped_control();
 	assert_in_range(turns, 0, 8);
 	flow_off(RESV_TURN_MAX, 0);
 	close_flooders();
-	wire_close(io);
-	wire_close(admin);
+	raw_host_close(io);
+	raw_host_close(admin);
 }
 
 /* --- Connect, Disconnect, connections --------------------------------------------------------- */
 
 enum { CROWD = 400 };
 
-static struct wire *crowd[CROWD];
+static struct raw_host *crowd[CROWD];
 
 static unsigned crowd_answers(void)
 {
@@ -381,14 +381,14 @@ static void crowd_flows_off(void)
 
 	for (unsigned i = 0; i < CROWD; i++)
 		all += crowd[i]->sent;
-	turned_others();
+	stepped_others();
 	send_keep_alive();
-	turned_others();
+	stepped_others();
 	for (; crowd_answers() < all || other->answered < other->sent; turns++) {
 		before = crowd_answers();
 		assert_true(turns < TURNS_MAX);
 		assert_true(turns < KEEP_ALIVE_TURNS || other->answered == other->sent);
-		turned_home();
+		stepped_control();
 		assert_in_range(crowd_answers() - before, 0, TURN_MAX);
 	}
 }
@@ -396,9 +396,9 @@ static void crowd_flows_off(void)
 static void close_crowd(void)
 {
 	for (unsigned i = 0; i < CROWD; i++)
-		wire_close(crowd[i]);
+		raw_host_close(crowd[i]);
 	for (int i = 0; i < 100; i++)
-		turned_home();
+		stepped_control();
 }
 
 /* As many as there are come at once: each turn of the control reactor accepts its share of them. */
@@ -407,14 +407,14 @@ static void open_crowd(void)
 	unsigned turns = 0, before;
 
 	for (unsigned i = 0; i < CROWD; i++)
-		crowd[i] = wire_open();
+		crowd[i] = raw_host_open();
 	send_keep_alive();
-	turned_others();
+	stepped_others();
 	for (; crowd_answers() < CROWD; turns++) {
 		before = accepted;
 		assert_true(turns < TURNS_MAX);
 		assert_true(turns < KEEP_ALIVE_TURNS || other->answered == other->sent);
-		turned_home();
+		stepped_control();
 		assert_in_range(accepted - before, 0, TURN_MAX);
 	}
 }
@@ -428,9 +428,9 @@ static void connect_flood(void **state)
 		struct nvmf_connect_data data;
 
 		snprintf(hostnqn, sizeof(hostnqn), "nqn.2026-11.io.weft:host-%u", i);
-		data = turned_connect_data(NVME_NQN_DISCOVERY, hostnqn, i + 100,
-					   NVME_CNTLID_DYNAMIC);
-		wire_connect_send(crowd[i], &data, 0, 0);
+		data = stepped_connect_data(NVME_NQN_DISCOVERY, hostnqn, i + 100,
+					    NVME_CNTLID_DYNAMIC);
+		raw_host_connect_send(crowd[i], &data, 0, 0);
 	}
 	crowd_flows_off();
 	close_crowd();
@@ -448,17 +448,17 @@ static void crowd_sends(const char *name, bool names)
 		struct nvmf_connect_data data;
 
 		snprintf(hostnqn, sizeof(hostnqn), "%s-%u", name, i);
-		data = turned_connect_data(TURNED_NQN, names ? hostnqn : name, i + 100,
-					   NVME_CNTLID_DYNAMIC);
-		wire_connect_send(crowd[i], &data, 0, 0);
+		data = stepped_connect_data(STEPPED_NQN, names ? hostnqn : name, i + 100,
+					    NVME_CNTLID_DYNAMIC);
+		raw_host_connect_send(crowd[i], &data, 0, 0);
 	}
 	for (unsigned i = 0; i < CROWD; i++)
-		assert_int_equal(wire_wait(crowd[i]), 0);
+		assert_int_equal(raw_host_wait(crowd[i]), 0);
 	for (unsigned i = 0; i < CROWD; i++)
 		for (unsigned n = 0; n < 4; n++) {
 			union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
 
-			wire_send(crowd[i], &sqe, NULL, 0);
+			raw_host_send(crowd[i], &sqe, NULL, 0);
 		}
 }
 
@@ -475,52 +475,52 @@ static void identifiers_buy_no_turns(void **state)
 static void names_buy_no_turns(void **state)
 {
 	const struct weft_subsys_options options = { .nqn = "nqn.2026-11.io.weft:listed" };
-	struct wire *unnamed = other;
+	struct raw_host *unnamed = other;
 	struct weft_subsys *s;
 	uint16_t cntlid;
 
-	assert_int_equal(weft_subsys_add(turned_target, &options, &s, NULL), 0);
+	assert_int_equal(weft_subsys_add(stepped_target, &options, &s, NULL), 0);
 	assert_int_equal(weft_subsys_allow(s, "nqn.2026-11.io.weft:named", NULL), 0);
-	other = turned_admin(options.nqn, "nqn.2026-11.io.weft:named", 3, &cntlid);
+	other = stepped_admin(options.nqn, "nqn.2026-11.io.weft:named", 3, &cntlid);
 	crowd_sends("nqn.2026-11.io.weft:made-up", true);
 	crowd_flows_off();
 	close_crowd();
-	wire_close(other);
+	raw_host_close(other);
 	other = unnamed;
 }
 
 static void connect_refused_flood(void **state)
 {
-	const struct nvmf_connect_data data = turned_connect_data("nqn.2026-11.io.weft:none",
-								  FLOODER, 1, NVME_CNTLID_DYNAMIC);
+	const struct nvmf_connect_data data = stepped_connect_data("nqn.2026-11.io.weft:none",
+								   FLOODER, 1, NVME_CNTLID_DYNAMIC);
 
 	open_crowd();
 	for (unsigned i = 0; i < CROWD; i++)
-		wire_connect_send(crowd[i], &data, 0, 0);
+		raw_host_connect_send(crowd[i], &data, 0, 0);
 	crowd_flows_off();
 	close_crowd();
 }
 
-static void connect_io(struct wire *wire, uint16_t cntlid, uint16_t qid)
+static void connect_io(struct raw_host *raw, uint16_t cntlid, uint16_t qid)
 {
-	const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER, 1, cntlid);
+	const struct nvmf_connect_data data = stepped_connect_data(STEPPED_NQN, FLOODER, 1, cntlid);
 
-	wire_connect_send(wire, &data, qid, 0);
+	raw_host_connect_send(raw, &data, qid, 0);
 }
 
 static void disconnect_flood(void **state)
 {
-	open_ctrls(TURNED_NQN, CTRLS);
+	open_ctrls(STEPPED_NQN, CTRLS);
 	open_crowd();
 	for (unsigned i = 0; i < CROWD; i++)
 		connect_io(crowd[i], cntlids[i % CTRLS], (uint16_t)(1 + i / CTRLS));
 	for (unsigned i = 0; i < CROWD; i++)
-		assert_int_equal(wire_wait(crowd[i]), 0);
+		assert_int_equal(raw_host_wait(crowd[i]), 0);
 	for (unsigned i = 0; i < CROWD; i++) {
 		union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
 						    .fctype = NVMF_DISCONNECT } };
 
-		wire_send(crowd[i], &sqe, NULL, 0);
+		raw_host_send(crowd[i], &sqe, NULL, 0);
 	}
 	crowd_flows_off();
 	close_crowd();
@@ -536,12 +536,12 @@ static void flooders_leave(void **state)
 	static const struct flood events = { .opcode = nvme_admin_async_event },
 				  identify = { .opcode = nvme_admin_identify, .bytes = 4096 };
 
-	open_ctrls(TURNED_NQN, CTRLS);
+	open_ctrls(STEPPED_NQN, CTRLS);
 	send_flood(&events);
-	turned_others();
-	turned_home();
+	stepped_others();
+	stepped_control();
 	close_flooders();
-	assert_int_equal(turned_ctrls(), 1);
+	assert_int_equal(stepped_ctrls(), 1);
 	open_queues();
 	for (unsigned q = CTRLS; q < nflooders; q++)
 		for (unsigned n = 0; n < FLOOD; n++)
@@ -549,10 +549,10 @@ static void flooders_leave(void **state)
 	nflooders = CTRLS;
 	send_flood(&identify);
 	nflooders = 2 * CTRLS;
-	turned_others();
-	turned_home();
+	stepped_others();
+	stepped_control();
 	close_flooders();
-	assert_int_equal(turned_ctrls(), 1);
+	assert_int_equal(stepped_ctrls(), 1);
 }
 
 /* A target that is to stand still answers what waits on the control reactor first. */
@@ -561,19 +561,19 @@ static void freeze_in_a_flood(void **state)
 	static const struct flood identify = { .opcode = nvme_admin_identify,
 					       .cdw10 = 1,
 					       .bytes = 4096 };
-	struct turned_end freeze = { false, 0 };
+	struct stepped_end freeze = { false, 0 };
 
-	open_ctrls(TURNED_NQN, CTRLS);
+	open_ctrls(STEPPED_NQN, CTRLS);
 	send_flood(&identify);
-	turned_others();
-	turned_home();
-	weft_target_freeze(turned_target, 1000, turned_ended, &freeze);
+	stepped_others();
+	stepped_control();
+	weft_target_freeze(stepped_target, 1000, stepped_ended, &freeze);
 	for (int i = 0; i < TURNS_MAX && !freeze.over; i++)
-		turned_home();
+		stepped_control();
 	assert_true(freeze.over && !freeze.rc);
-	weft_target_thaw(turned_target);
+	weft_target_thaw(stepped_target);
 	for (unsigned i = 0; i < nflooders; i++)
-		assert_int_equal(wire_wait(flooders[i]), 0);
+		assert_int_equal(raw_host_wait(flooders[i]), 0);
 	close_flooders();
 }
 
@@ -581,16 +581,16 @@ static void freeze_in_a_flood(void **state)
 
 enum { MANY = 200, HEAD = 1024, ENTRY = 1024, SKIPPED = 4100 };
 
-static unsigned read_discovery(struct wire *wire, uint32_t offset, uint32_t bytes)
+static unsigned read_discovery(struct raw_host *raw, uint32_t offset, uint32_t bytes)
 {
 	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_get_log_page,
 					   .cdw10 = cpu_to_le32(LOG_CDW10(0x70, bytes)),
 					   .cdw12 = cpu_to_le32(offset) } };
 
 	addresses_written = 0;
-	wire_send(wire, &sqe, NULL, bytes);
-	assert_int_equal(wire_wait(wire), 0);
-	assert_int_equal(wire->data_len, bytes);
+	raw_host_send(raw, &sqe, NULL, bytes);
+	assert_int_equal(raw_host_wait(raw), 0);
+	assert_int_equal(raw->data_len, bytes);
 	return addresses_written;
 }
 
@@ -608,31 +608,31 @@ static void discovery_in_pieces(void **state)
 	struct weft_subsys *many[MANY];
 	uint8_t *whole = malloc(size);
 	unsigned removed = 0;
-	struct wire *wire;
+	struct raw_host *raw;
 	uint16_t cntlid;
 	char nqn[64];
 
 	for (unsigned i = 0; i < MANY; i++) {
 		snprintf(nqn, sizeof(nqn), "nqn.2026-11.io.weft:many-%u", i);
-		many[i] = turned_subsys_add(nqn);
+		many[i] = stepped_subsys_add(nqn);
 	}
-	wire = turned_admin(NVME_NQN_DISCOVERY, OTHER, 2, &cntlid);
+	raw = stepped_admin(NVME_NQN_DISCOVERY, OTHER, 2, &cntlid);
 	for (uint32_t at = 0; at < size; at += ENTRY) {
-		assert_in_range(read_discovery(wire, at, ENTRY), 0, 1);
-		memcpy(whole + at, wire->data, ENTRY);
+		assert_in_range(read_discovery(raw, at, ENTRY), 0, 1);
+		memcpy(whole + at, raw->data, ENTRY);
 	}
 	assert_int_equal(whole[8] | whole[9] << 8, MANY + 2); /* NUMREC */
 	for_each_row(i, pieces)
 		for (uint32_t at = 0; at + pieces[i] <= size; at += pieces[i] + SKIPPED) {
-			assert_in_range(read_discovery(wire, at, pieces[i]), 0,
+			assert_in_range(read_discovery(raw, at, pieces[i]), 0,
 					pieces[i] / ENTRY + 2);
-			assert_memory_equal(wire->data, whole + at, pieces[i]);
+			assert_memory_equal(raw->data, whole + at, pieces[i]);
 		}
-	wire_close(wire);
+	raw_host_close(raw);
 	for (unsigned i = 0; i < MANY; i++)
 		weft_subsys_remove(many[i], gone, &removed);
 	for (int i = 0; i < TURNS_MAX && removed < MANY; i++)
-		turned_home();
+		stepped_control();
 	assert_int_equal(removed, MANY);
 	free(whole);
 }
@@ -641,7 +641,7 @@ static void discovery_in_pieces(void **state)
 
 enum { LIST_MAX = 2047, CTRLS_MANY = LIST_MAX + 60, HIGH = 50, AT_ONCE = 100 };
 
-static struct wire *many[CTRLS_MANY];
+static struct raw_host *many[CTRLS_MANY];
 static uint16_t many_ids[CTRLS_MANY];
 
 static unsigned list_ctrls(uint8_t cns, uint16_t from, uint16_t ids[LIST_MAX + 1])
@@ -650,8 +650,8 @@ static unsigned list_ctrls(uint8_t cns, uint16_t from, uint16_t ids[LIST_MAX + 1
 					   .nsid = cpu_to_le32(cns == 0x12 ? 1 : 0),
 					   .cdw10 = cpu_to_le32(cns | (uint32_t)from << 16) } };
 
-	wire_send(other, &sqe, NULL, 4096);
-	assert_int_equal(wire_wait(other), 0);
+	raw_host_send(other, &sqe, NULL, 4096);
+	assert_int_equal(raw_host_wait(other), 0);
 	memcpy(ids, other->data, 4096);
 	return ids[0];
 }
@@ -660,18 +660,18 @@ static unsigned list_ctrls(uint8_t cns, uint16_t from, uint16_t ids[LIST_MAX + 1
 static void wait_for_many(unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++)
-		assert_int_equal(wire_wait(many[i]), 0);
+		assert_int_equal(raw_host_wait(many[i]), 0);
 }
 
 static void connect_many(unsigned from, unsigned to, unsigned id, unsigned step)
 {
 	for (unsigned i = from; i < to; i++) {
-		const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER,
-									  id + i * step,
-									  NVME_CNTLID_DYNAMIC);
+		const struct nvmf_connect_data data = stepped_connect_data(STEPPED_NQN, FLOODER,
+									   id + i * step,
+									   NVME_CNTLID_DYNAMIC);
 
-		wire_wait(many[i]);
-		wire_connect_send(many[i], &data, 0, 0);
+		raw_host_wait(many[i]);
+		raw_host_connect_send(many[i], &data, 0, 0);
 	}
 	wait_for_many(from, to);
 	for (unsigned i = from; i < to; i++)
@@ -689,7 +689,7 @@ static void open_many(unsigned n, unsigned id, unsigned step)
 	for (unsigned from = 0, to; from < n; from = to) {
 		to = from + AT_ONCE < n ? from + AT_ONCE : n;
 		for (unsigned i = from; i < to; i++)
-			many[i] = wire_open();
+			many[i] = raw_host_open();
 		connect_many(from, to, id, step);
 	}
 }
@@ -702,7 +702,7 @@ static void enable_many(unsigned n)
 						     .offset = cpu_to_le32(NVME_REG_CC),
 						     .value = cpu_to_le64(0x460001) } };
 
-		wire_send(many[i], &sqe, NULL, 0);
+		raw_host_send(many[i], &sqe, NULL, 0);
 	}
 	wait_for_many(0, n);
 }
@@ -710,9 +710,9 @@ static void enable_many(unsigned n)
 static void close_many(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		wire_close(many[i]);
+		raw_host_close(many[i]);
 	for (int i = 0; i < 100; i++)
-		turned_home();
+		stepped_control();
 }
 
 /* More than one list holds: the lowest come first, whenever they came, and who asks on behind the
@@ -722,7 +722,7 @@ static void lists_of_controllers(void **state)
 	static const uint8_t cnss[] = { 0x12, 0x13 };
 	uint16_t ids[LIST_MAX + 1];
 
-	turned_subsys->cntlid_next = turned_subsys->cntlid_last - HIGH;
+	stepped_subsys->cntlid_next = stepped_subsys->cntlid_last - HIGH;
 	open_many(CTRLS_MANY, 1, 0);
 	for_each_row(c, cnss) {
 		unsigned seen = 0, n = 0;
@@ -735,7 +735,7 @@ static void lists_of_controllers(void **state)
 			seen += n;
 		}
 		assert_int_equal(seen, CTRLS_MANY + 1);
-		assert_int_equal(last, turned_subsys->cntlid_last);
+		assert_int_equal(last, stepped_subsys->cntlid_last);
 	}
 	close_many(CTRLS_MANY);
 }
@@ -748,14 +748,14 @@ static void open_io_queues(void)
 {
 	open_crowd();
 	for (unsigned i = 0; i < CROWD; i++) {
-		const struct nvmf_connect_data data = turned_connect_data(TURNED_NQN, FLOODER,
-									  FIRST_ID + i,
-									  many_ids[i]);
+		const struct nvmf_connect_data data = stepped_connect_data(STEPPED_NQN, FLOODER,
+									   FIRST_ID + i,
+									   many_ids[i]);
 
-		wire_connect_send(crowd[i], &data, 1, 0);
+		raw_host_connect_send(crowd[i], &data, 1, 0);
 	}
 	for (unsigned i = 0; i < CROWD; i++)
-		assert_int_equal(wire_wait(crowd[i]), 0);
+		assert_int_equal(raw_host_wait(crowd[i]), 0);
 }
 
 static void flood_with_changes(void)
@@ -767,38 +767,38 @@ static void flood_with_changes(void)
 static void wait_for_crowd(void)
 {
 	for (unsigned i = 0; i < CROWD; i++)
-		wire_wait(crowd[i]);
+		raw_host_wait(crowd[i]);
 }
 
 /* Another host's change comes behind all of theirs. */
-static void change_beside_a_flood(struct wire *io)
+static void change_beside_a_flood(struct raw_host *io)
 {
 	unsigned turns = 0;
 
 	flood_with_changes();
-	turned_others();
+	stepped_others();
 	send_change(io, REGISTER, REPLACE | IEKEY);
-	turned_others();
+	stepped_others();
 	for (; io->answered < io->sent; turns++)
-		turned_home();
+		stepped_control();
 	assert_in_range(turns, 0, 8);
 	wait_for_crowd();
 }
 
 /* While a commit takes its time all that comes waits in line; that change is in the next batch. */
-static void change_beside_a_flood_in_line(struct wire *io)
+static void change_beside_a_flood_in_line(struct raw_host *io)
 {
 	hold_commits = true;
 	flood_with_changes();
 	for (int i = 0; i < 100; i++)
-		turned_home();
+		stepped_control();
 	send_change(io, REGISTER, REPLACE | IEKEY);
-	turned_home();
+	stepped_control();
 	assert_non_null(held_txn);
 	rules_run = 0;
 	hold_commits = false;
-	__real_weft_store_commit(turned_subsys->store, held_txn);
-	wire_wait(io);
+	__real_weft_store_commit(stepped_subsys->store, held_txn);
+	raw_host_wait(io);
 	assert_in_range(rules_run, 1, 2 * BATCH_MAX);
 	wait_for_crowd();
 	assert_true(rules_run > 4 * BATCH_MAX); /* or this tests nothing */
@@ -806,18 +806,18 @@ static void change_beside_a_flood_in_line(struct wire *io)
 
 static void made_up_identifiers_reserve(void **state)
 {
-	struct wire *admin, *io;
+	struct raw_host *admin, *io;
 	uint16_t cntlid;
 
 	open_many(CROWD, FIRST_ID, 1);
 	enable_many(CROWD);
 	open_io_queues();
-	admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
-	io = turned_io(OTHER, 3, cntlid, 1);
+	admin = stepped_admin(STEPPED_NQN, OTHER, 3, &cntlid);
+	io = stepped_io(OTHER, 3, cntlid, 1);
 	change_beside_a_flood(io);
 	change_beside_a_flood_in_line(io);
-	wire_close(io);
-	wire_close(admin);
+	raw_host_close(io);
+	raw_host_close(admin);
 	close_crowd();
 	close_many(CROWD);
 }
@@ -841,63 +841,63 @@ static void ask_for_events(void)
 	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_async_event } };
 
 	for (unsigned i = 0; i < VICTIMS; i++)
-		wire_send(many[i], &sqe, NULL, 0);
+		raw_host_send(many[i], &sqe, NULL, 0);
 	for (int i = 0; i < 100; i++)
-		turned_home();
+		stepped_control();
 }
 
 /* Answered, in turns of which each has a share of it, and others are heard meanwhile. */
-static void change_in_turns(struct wire *io)
+static void change_in_turns(struct raw_host *io)
 {
 	unsigned answers, looks, turns = 0;
 
-	turned_others();
+	stepped_others();
 	send_keep_alive();
-	turned_others();
+	stepped_others();
 	for (; io->answered < io->sent; turns++) {
 		answers = many_answers();
 		looks = looked_at;
 		assert_true(turns < TURNS_MAX);
 		assert_true(turns < KEEP_ALIVE_TURNS || other->answered == other->sent);
-		turned_home();
+		stepped_control();
 		assert_in_range(many_answers() - answers, 0, TOLD_MAX);
 		assert_in_range(looked_at - looks, 0, LOOKS_MAX);
 	}
-	assert_int_equal(wire_wait(io), 0);
+	assert_int_equal(raw_host_wait(io), 0);
 }
 
 /* All of them are told; and each controller is looked at once, for however many hosts there is
  * news. */
 static void notices_of_many_controllers(void **state)
 {
-	struct wire *victim, *admin, *io;
+	struct raw_host *victim, *admin, *io;
 	uint16_t cntlid;
 	unsigned begun;
 
 	open_many(VICTIMS, 1, 0);
 	enable_many(VICTIMS);
-	victim = turned_io(FLOODER, 1, many_ids[0], 1);
-	wire_send_keys(victim, 1, REGISTER, REPLACE | IEKEY, 0, VICTIM_KEY);
-	assert_int_equal(wire_wait(victim), 0);
-	admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
-	io = turned_io(OTHER, 3, cntlid, 1);
-	wire_send_keys(io, 1, REGISTER, REPLACE | IEKEY, 0, OTHER_KEY);
-	assert_int_equal(wire_wait(io), 0);
+	victim = stepped_io(FLOODER, 1, many_ids[0], 1);
+	raw_host_send_keys(victim, 1, REGISTER, REPLACE | IEKEY, 0, VICTIM_KEY);
+	assert_int_equal(raw_host_wait(victim), 0);
+	admin = stepped_admin(STEPPED_NQN, OTHER, 3, &cntlid);
+	io = stepped_io(OTHER, 3, cntlid, 1);
+	raw_host_send_keys(io, 1, REGISTER, REPLACE | IEKEY, 0, OTHER_KEY);
+	assert_int_equal(raw_host_wait(io), 0);
 	ask_for_events();
 	begun = many_answers();
 	looked_at = 0;
-	wire_send_keys(io, 1, ACQUIRE, PREEMPT | 1 << 8, OTHER_KEY, VICTIM_KEY);
+	raw_host_send_keys(io, 1, ACQUIRE, PREEMPT | 1 << 8, OTHER_KEY, VICTIM_KEY);
 	change_in_turns(io);
 	assert_int_equal(many_answers() - begun, VICTIMS);
-	assert_int_equal(looked_at, turned_ctrls());
+	assert_int_equal(looked_at, stepped_ctrls());
 	looked_at = 0;
-	wire_send_keys(io, 1, RELEASE, CLEAR, OTHER_KEY,
-		       0); /* others have registered in other cases */
+	raw_host_send_keys(io, 1, RELEASE, CLEAR, OTHER_KEY,
+			   0); /* others have registered in other cases */
 	change_in_turns(io);
-	assert_int_equal(looked_at, turned_ctrls());
-	wire_close(victim);
-	wire_close(io);
-	wire_close(admin);
+	assert_int_equal(looked_at, stepped_ctrls());
+	raw_host_close(victim);
+	raw_host_close(io);
+	raw_host_close(admin);
 	close_many(VICTIMS);
 }
 
@@ -941,109 +941,109 @@ static struct weft_backend *open_slow(void)
 	return be;
 }
 
-static void begin_slow_write(struct wire *wire)
+static void begin_slow_write(struct raw_host *raw)
 {
 	static char block[512];
 	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(SLOW) } };
 
-	wire_send(wire, &sqe, block, sizeof(block));
+	raw_host_send(raw, &sqe, block, sizeof(block));
 	for (unsigned turns = 0; !kept; turns++) {
 		assert_true(turns < TURNS_MAX);
-		turned_once();
+		stepped_once();
 	}
 }
 
 /* In another namespace: it waits for data that never comes. */
-static struct wire *begin_other_write(uint16_t cntlid)
+static struct raw_host *begin_other_write(uint16_t cntlid)
 {
 	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(1) } };
-	struct wire *wire = turned_io(FLOODER, 1, cntlid, 2);
+	struct raw_host *raw = stepped_io(FLOODER, 1, cntlid, 2);
 
-	wire->stalls = true;
-	wire_send(wire, &sqe, NULL, 512);
-	return wire;
+	raw->stalls = true;
+	raw_host_send(raw, &sqe, NULL, 512);
+	return raw;
 }
 
-static void assert_only_asked_for_data(const struct wire *wire)
+static void assert_only_asked_for_data(const struct raw_host *raw)
 {
 	char bytes[1024];
 
-	assert_int_equal(recv(wire->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT),
+	assert_int_equal(recv(raw->fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT),
 			 sizeof(struct nvme_tcp_data)); /* an R2T */
 }
 
-static void register_key(struct wire *wire, uint64_t key)
+static void register_key(struct raw_host *raw, uint64_t key)
 {
-	wire_send_keys(wire, SLOW, REGISTER, REPLACE | IEKEY, 0, key);
-	assert_int_equal(wire_wait(wire), 0);
+	raw_host_send_keys(raw, SLOW, REGISTER, REPLACE | IEKEY, 0, key);
+	assert_int_equal(raw_host_wait(raw), 0);
 }
 
 /* A turn looks at some of the connections, and they are all looked at less and less often. */
 static void an_abort_waits_for_storage(void **state)
 {
 	struct weft_msg msg = { .fn = slow_answer };
-	struct wire *victim, *goes_on, *admin, *io;
+	struct raw_host *victim, *goes_on, *admin, *io;
 	unsigned before, all = 0;
 	uint16_t cntlid;
 
-	turned_ns_add(SLOW, 512, open_slow());
+	stepped_ns_add(SLOW, 512, open_slow());
 	open_many(VICTIMS, 1, 0);
 	enable_many(VICTIMS);
-	victim = turned_io(FLOODER, 1, many_ids[0], 1);
-	admin = turned_admin(TURNED_NQN, OTHER, 3, &cntlid);
-	io = turned_io(OTHER, 3, cntlid, 1);
+	victim = stepped_io(FLOODER, 1, many_ids[0], 1);
+	admin = stepped_admin(STEPPED_NQN, OTHER, 3, &cntlid);
+	io = stepped_io(OTHER, 3, cntlid, 1);
 	register_key(victim, VICTIM_KEY);
 	register_key(io, OTHER_KEY);
 	goes_on = begin_other_write(many_ids[0]);
 	begin_slow_write(victim);
 	rounds = 0;
-	wire_send_keys(io, SLOW, ACQUIRE, PREEMPT_ABORT | 1 << 8, OTHER_KEY, VICTIM_KEY);
+	raw_host_send_keys(io, SLOW, ACQUIRE, PREEMPT_ABORT | 1 << 8, OTHER_KEY, VICTIM_KEY);
 	for (unsigned turns = 0; all < VICTIMS; turns++) {
 		assert_true(turns < TURNS_MAX);
 		before = walked;
-		turned_once();
+		stepped_once();
 		assert_in_range(walked - before, 0, WALKED_MAX);
 		all += walked - before;
 	}
 	for (unsigned step = 0; step < STEPS; step++)
-		turned_later(STEP_MS);
+		stepped_later(STEP_MS);
 	assert_in_range(rounds, 4, ROUNDS_MAX);
 	assert_true(io->answered < io->sent);
-	weft_reactor_post(turned_target->poll_groups[0]->reactor, &msg);
+	weft_reactor_post(stepped_target->poll_groups[0]->reactor, &msg);
 	for (unsigned step = 0; io->answered < io->sent; step++) {
 		assert_true(step < STEPS);
-		turned_later(STEP_MS);
+		stepped_later(STEP_MS);
 	}
-	assert_int_equal(wire_wait(io), 0);
-	assert_int_equal(wire_wait(victim), 0);
+	assert_int_equal(raw_host_wait(io), 0);
+	assert_int_equal(raw_host_wait(victim), 0);
 	assert_only_asked_for_data(goes_on);
-	wire_close(goes_on);
-	wire_close(victim);
-	wire_close(io);
-	wire_close(admin);
+	raw_host_close(goes_on);
+	raw_host_close(victim);
+	raw_host_close(io);
+	raw_host_close(admin);
 	close_many(VICTIMS);
 }
 
 /* Connections that go meanwhile are none that a walk comes to. */
 static void a_walk_steps_over(void **state)
 {
-	struct weft_poll_group *group = turned_target->poll_groups[0];
+	struct weft_poll_group *group = stepped_target->poll_groups[0];
 	unsigned before = atomic_load(&group->nqpairs);
-	struct wire *late[3];
+	struct raw_host *late[3];
 	struct weft_qpair_iter walk;
 
 	for (unsigned i = 0; i < 3; i++) {
-		late[i] = wire_open();
-		wire_wait(late[i]);
+		late[i] = raw_host_open();
+		raw_host_wait(late[i]);
 	}
 	weft_qpair_iter_begin(group, &walk);
 	for (unsigned i = 0; i < before; i++)
 		assert_non_null(weft_qpair_iter_next(group, &walk));
 	for (unsigned i = 0; i < 3; i++)
-		wire_close(late[i]);
+		raw_host_close(late[i]);
 	for (unsigned turns = 0; atomic_load(&group->nqpairs) > before; turns++) {
 		assert_true(turns < TURNS_MAX);
-		turned_once();
+		stepped_once();
 	}
 	assert_null(weft_qpair_iter_next(group, &walk));
 }
@@ -1073,9 +1073,9 @@ int main(void)
 	uint16_t cntlid;
 	int rc;
 
-	turned_start();
-	other = turned_admin(TURNED_NQN, OTHER, 2, &cntlid);
+	stepped_start();
+	other = stepped_admin(STEPPED_NQN, OTHER, 2, &cntlid);
 	rc = cmocka_run_group_tests(tests, NULL, NULL);
-	turned_stop();
+	stepped_stop();
 	return rc;
 }

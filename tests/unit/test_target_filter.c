@@ -13,34 +13,34 @@ enum {
 	DEGRADED = 4, /* reliability, in SMART */
 };
 
-static struct wire *admin, *io;
+static struct raw_host *admin, *io;
 static uint8_t block[BLOCK]; /* zeroes */
 
 static void connect_host(void)
 {
 	uint16_t cntlid;
 
-	admin = turned_admin(TURNED_NQN, OTHER, 1, &cntlid);
-	io = turned_io(OTHER, 1, cntlid, 1);
+	admin = stepped_admin(STEPPED_NQN, OTHER, 1, &cntlid);
+	io = stepped_io(OTHER, 1, cntlid, 1);
 }
 
 static int set_up(void **state)
 {
-	turned_start();
+	stepped_start();
 	connect_host();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	turned_stop();
+	stepped_stop();
 	return 0;
 }
 
 static void serve(const char *spec)
 {
-	turned_ns_add(NSID, BLOCK, turned_backend(spec));
-	turned_home();
+	stepped_ns_add(NSID, BLOCK, stepped_backend(spec));
+	stepped_control();
 }
 
 static void gone(void *arg)
@@ -53,9 +53,9 @@ static void serve_no_more(void)
 	struct weft_err err;
 	bool removed = false;
 
-	assert_int_equal(weft_ns_remove(turned_subsys, NSID, gone, &removed, &err), 0);
+	assert_int_equal(weft_ns_remove(stepped_subsys, NSID, gone, &removed, &err), 0);
 	for (int i = 0; i < 10; i++)
-		turned_home();
+		stepped_control();
 	assert_true(removed);
 }
 
@@ -83,9 +83,10 @@ static void begin(const struct command *command, uint64_t slba)
 				       .nsid = cpu_to_le32(NSID),
 				       .slba = cpu_to_le64(slba) } };
 
-	wire_send(io, &sqe, command->out ? block : NULL, command->in || command->out ? BLOCK : 0);
+	raw_host_send(io, &sqe, command->out ? block : NULL,
+		      command->in || command->out ? BLOCK : 0);
 	for (int i = 0; i < 10; i++)
-		turned_home();
+		stepped_control();
 }
 
 static bool answered(void)
@@ -102,11 +103,11 @@ static void every_command_waits(void **state)
 		serve(specs[i]);
 		for_each_named(j, commands, name) {
 			begin(&commands[j], 0);
-			turned_later(BEFORE_MS);
+			stepped_later(BEFORE_MS);
 			assert_false(answered());
-			turned_later(DELAY_MS - BEFORE_MS);
+			stepped_later(DELAY_MS - BEFORE_MS);
 			assert_true(answered());
-			assert_int_equal(wire_wait(io), 0);
+			assert_int_equal(raw_host_wait(io), 0);
 		}
 		serve_no_more();
 	}
@@ -121,7 +122,7 @@ static void every_command_fails(void **state)
 		for_each_named(j, commands, name) {
 			begin(&commands[j], 0);
 			assert_true(answered());
-			assert_int_equal(wire_wait(io), commands[j].status);
+			assert_int_equal(raw_host_wait(io), commands[j].status);
 		}
 		serve_no_more();
 	}
@@ -141,8 +142,8 @@ static uint8_t smart_warnings(void)
 					   .nsid = cpu_to_le32(0xffffffff),
 					   .cdw10 = cpu_to_le32(2 | 127 << 16) } };
 
-	wire_send(admin, &sqe, NULL, 512);
-	assert_int_equal(wire_wait(admin), 0);
+	raw_host_send(admin, &sqe, NULL, 512);
+	assert_int_equal(raw_host_wait(admin), 0);
 	assert_int_equal(admin->data_len, 512);
 	return admin->data[0];
 }
@@ -150,13 +151,13 @@ static uint8_t smart_warnings(void)
 static void a_failed_sync_shows(void **state)
 {
 	static const struct weft_target_visitor visitor = { .ns = note_sync_failed };
-	struct weft_backend *be = turned_backend("null:8M,delay=100ms,error=0%");
+	struct weft_backend *be = stepped_backend("null:8M,delay=100ms,error=0%");
 	bool failed;
 
-	turned_ns_add(NSID, BLOCK, be);
+	stepped_ns_add(NSID, BLOCK, be);
 	for (int i = 0; i < 2; i++) {
 		failed = !i;
-		weft_target_visit(turned_target, &visitor, &failed);
+		weft_target_visit(stepped_target, &visitor, &failed);
 		assert_int_equal(failed, i);
 		assert_int_equal(smart_warnings(), i ? DEGRADED : 0);
 		atomic_store(&weft_backend_storage(be)->sync_failed, true);
@@ -173,60 +174,60 @@ static void a_removal_waits(void **state)
 
 	serve("mem:8M,delay=100ms,error=flush:1/1");
 	begin(&commands[3], 0);
-	assert_int_equal(weft_ns_remove(turned_subsys, NSID, gone, &removed, &err), 0);
-	turned_later(BEFORE_MS);
+	assert_int_equal(weft_ns_remove(stepped_subsys, NSID, gone, &removed, &err), 0);
+	stepped_later(BEFORE_MS);
 	assert_false(removed);
-	turned_later(DELAY_MS - BEFORE_MS);
-	assert_int_equal(wire_wait(io), 0);
+	stepped_later(DELAY_MS - BEFORE_MS);
+	assert_int_equal(raw_host_wait(io), 0);
 	for (int i = 0; i < 10; i++)
-		turned_home();
+		stepped_control();
 	assert_true(removed);
 }
 
 /* What is cut off was written before, not after. */
 static void a_resize_waits(void **state)
 {
-	struct turned_end end = { false };
+	struct stepped_end end = { false };
 	struct weft_err err;
 
 	serve("mem:8M,delay=write:100ms");
 	memset(block, 7, sizeof(block));
 	begin(&commands[3], (8 << 20) / BLOCK - 1);
 	memset(block, 0, sizeof(block));
-	assert_int_equal(weft_ns_resize(turned_subsys, NSID, 4 << 20, true, turned_ended, &end,
+	assert_int_equal(weft_ns_resize(stepped_subsys, NSID, 4 << 20, true, stepped_ended, &end,
 					&err),
 			 0);
-	turned_later(BEFORE_MS);
+	stepped_later(BEFORE_MS);
 	assert_false(end.over);
-	turned_later(DELAY_MS - BEFORE_MS);
-	assert_int_equal(wire_wait(io), 0);
+	stepped_later(DELAY_MS - BEFORE_MS);
+	assert_int_equal(raw_host_wait(io), 0);
 	assert_true(end.over);
 	assert_int_equal(end.rc, 0);
 	end.over = false;
-	assert_int_equal(weft_ns_resize(turned_subsys, NSID, 8 << 20, false, turned_ended, &end,
+	assert_int_equal(weft_ns_resize(stepped_subsys, NSID, 8 << 20, false, stepped_ended, &end,
 					&err),
 			 0);
 	for (int i = 0; i < 10; i++)
-		turned_home();
+		stepped_control();
 	assert_true(end.over);
 	begin(&commands[1], (8 << 20) / BLOCK - 1);
-	assert_int_equal(wire_wait(io), 0);
+	assert_int_equal(raw_host_wait(io), 0);
 }
 
 /* The queue is gone when storage has given its command back. */
 static void a_lost_connection_waits(void **state)
 {
-	unsigned ctrls = turned_ctrls();
+	unsigned ctrls = stepped_ctrls();
 
 	serve("mem:8M,delay=100ms");
 	for_each_named(i, commands, name) {
 		begin(&commands[i], 0);
-		wire_close(io);
-		wire_close(admin);
-		turned_later(BEFORE_MS);
+		raw_host_close(io);
+		raw_host_close(admin);
+		stepped_later(BEFORE_MS);
 		connect_host();
-		turned_later(DELAY_MS);
-		assert_int_equal(turned_ctrls(), ctrls);
+		stepped_later(DELAY_MS);
+		assert_int_equal(stepped_ctrls(), ctrls);
 	}
 }
 

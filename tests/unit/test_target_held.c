@@ -46,7 +46,7 @@ static unsigned shown(struct weft_ctrl *ctrl, uint64_t *count)
 }
 
 /* Others of the same queue, behind it, are answered: it had its chance. */
-static bool is_answered(struct host *h, struct flight *f)
+static bool is_answered(struct host *h, struct inflight_io *f)
 {
 	for (int times = 0; times < 20 && !f->done; times++)
 		assert_int_equal(weft_flush(h->queue, h->ns, NULL), 0);
@@ -75,14 +75,14 @@ static void ana_waits_for_storage(void **state)
 	uint64_t before, during, after;
 
 	for_each_named(i, held_ops, name) {
-		struct flight f = { .done = false };
+		struct inflight_io f = { .done = false };
 		struct target_ana *ana;
 
 		memset(f.data, 0, 512);
 		memset(f.data + (held_ops[i].op == WEFT_COMPARE_AND_WRITE ? 512 : 0), 'x', 512);
 		held_hold(true);
-		take_off(&h, &f, held_ops[i].op, held_ops[i].length);
-		until_held(&h, 1);
+		inflight_submit(&h, &f, held_ops[i].op, held_ops[i].length);
+		wait_until_held(&h, 1);
 		assert_int_equal(shown(h.ctrl, &before), OPTIMIZED);
 		ana = target_ana_start(GROUP, "inaccessible");
 		while (shown(h.ctrl, &during) == OPTIMIZED)
@@ -94,7 +94,7 @@ static void ana_waits_for_storage(void **state)
 		target_ana_wait(ana);
 		assert_int_equal(shown(h.ctrl, &after), INACCESSIBLE);
 		assert_true(after > during);
-		land(&h, &f);
+		inflight_wait(&h, &f);
 		target_ana_wait(target_ana_start(GROUP, "optimized"));
 		assert_int_equal(weft_zero(h.queue, h.ns, 1024, 0, 0, NULL), 0);
 	}
@@ -106,12 +106,12 @@ static void ana_waits_for_a_lost_connection(void **state)
 {
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
 		    other = host_open("", NS_HELD);
-	struct flight f = { .data = "late" };
+	struct inflight_io f = { .data = "late" };
 	struct target_ana *ana;
 
 	held_hold(true);
-	take_off(&lost, &f, WEFT_WRITE, 512);
-	until_held(&lost, 1);
+	inflight_submit(&lost, &f, WEFT_WRITE, 512);
+	wait_until_held(&lost, 1);
 	weft_ctrl_reset(lost.ctrl);
 	ana = target_ana_start(GROUP, "inaccessible");
 	while (shown(other.ctrl, NULL) == OPTIMIZED)
@@ -124,7 +124,7 @@ static void ana_waits_for_a_lost_connection(void **state)
 	target_ana_wait(ana);
 	assert_string_equal(held_bytes(), "late");
 	target_ana_wait(target_ana_start(GROUP, "optimized"));
-	land(&lost, &f);
+	inflight_wait(&lost, &f);
 	host_close(&lost);
 	host_close(&other);
 }
@@ -133,13 +133,13 @@ static void ana_waits_for_a_lost_connection(void **state)
 static void ana_of_a_new_controller(void **state)
 {
 	struct host h = host_open("", NS_HELD);
-	struct flight f = { .done = false };
+	struct inflight_io f = { .done = false };
 	struct weft_ctrl *young;
 	struct target_ana *ana;
 
 	held_hold(true);
-	take_off(&h, &f, WEFT_WRITE, 512);
-	until_held(&h, 1);
+	inflight_submit(&h, &f, WEFT_WRITE, 512);
+	wait_until_held(&h, 1);
 	ana = target_ana_start(GROUP, "inaccessible");
 	while (shown(h.ctrl, NULL) == OPTIMIZED)
 		;
@@ -149,7 +149,7 @@ static void ana_of_a_new_controller(void **state)
 	held_let_go();
 	target_ana_wait(ana);
 	assert_int_equal(shown(young, NULL), INACCESSIBLE);
-	land(&h, &f);
+	inflight_wait(&h, &f);
 	weft_disconnect(young);
 	host_close(&h);
 }
@@ -158,12 +158,12 @@ static void ana_of_a_new_controller(void **state)
 static void ana_in_line(void **state)
 {
 	struct host h = host_open("", NS_HELD);
-	struct flight f = { .done = false };
+	struct inflight_io f = { .done = false };
 	struct target_ana *first, *second;
 
 	held_hold(true);
-	take_off(&h, &f, WEFT_WRITE, 512);
-	until_held(&h, 1);
+	inflight_submit(&h, &f, WEFT_WRITE, 512);
+	wait_until_held(&h, 1);
 	first = target_ana_start(GROUP, "inaccessible");
 	second = target_ana_start(GROUP, "non-optimized");
 	while (shown(h.ctrl, NULL) == OPTIMIZED)
@@ -174,7 +174,7 @@ static void ana_in_line(void **state)
 	target_ana_wait(first);
 	target_ana_wait(second);
 	assert_int_equal(shown(h.ctrl, NULL), 2);
-	land(&h, &f);
+	inflight_wait(&h, &f);
 	host_close(&h);
 }
 
@@ -183,13 +183,13 @@ static void ana_in_line(void **state)
 static void ana_of_a_pair_in_line(void **state)
 {
 	struct host h = host_open("", NS_HELD), other = host_open("", NS_HELD);
-	struct flight first = { .data = "first" }, pair = { .done = false };
+	struct inflight_io first = { .data = "first" }, pair = { .done = false };
 	struct target_ana *ana;
 
 	held_hold(true);
-	take_off(&h, &first, WEFT_WRITE, 512);
-	until_held(&h, 1);
-	take_off(&other, &pair, WEFT_COMPARE_AND_WRITE, 1024);
+	inflight_submit(&h, &first, WEFT_WRITE, 512);
+	wait_until_held(&h, 1);
+	inflight_submit(&other, &pair, WEFT_COMPARE_AND_WRITE, 1024);
 	ana = target_ana_start(GROUP, "inaccessible");
 	while (shown(h.ctrl, NULL) == OPTIMIZED)
 		;
@@ -201,7 +201,7 @@ static void ana_of_a_pair_in_line(void **state)
 	assert_string_equal(held_bytes(), "first");
 	held_hold(false);
 	target_ana_wait(target_ana_start(GROUP, "optimized"));
-	land(&h, &first);
+	inflight_wait(&h, &first);
 	while (!pair.done)
 		weft_queue_poll(other.queue, -1);
 	assert_true(pair.cmd.rc !=
@@ -214,16 +214,16 @@ static void ana_of_a_pair_in_line(void **state)
 static void ana_of_another_group(void **state)
 {
 	struct host h = host_open("", NS_HELD);
-	struct flight f = { .done = false };
+	struct inflight_io f = { .done = false };
 
 	held_hold(true);
-	take_off(&h, &f, WEFT_WRITE, 512);
-	until_held(&h, 1);
+	inflight_submit(&h, &f, WEFT_WRITE, 512);
+	wait_until_held(&h, 1);
 	target_ana_wait(target_ana_start(1, "inaccessible"));
 	target_ana_wait(target_ana_start(1, "optimized"));
 	held_hold(false);
 	held_let_go();
-	land(&h, &f);
+	inflight_wait(&h, &f);
 	host_close(&h);
 }
 
@@ -234,11 +234,11 @@ static void connect_waits_for_storage(void **state)
 {
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
 		    other = host_open("", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 
 	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
+	inflight_submit(&lost, &late, WEFT_WRITE, 512);
+	wait_until_held(&lost, 1);
 	weft_ctrl_reset(lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
@@ -250,23 +250,24 @@ static void connect_waits_for_storage(void **state)
 	assert_string_equal(held_bytes(), "");
 	held_hold(false);
 	held_let_go();
-	land(&lost, &late);
+	inflight_wait(&lost, &late);
 	assert_string_equal(held_bytes(), "late");
 	host_close(&lost);
 	host_close(&other);
 }
 
-/* A host that was told a controller's number may still ask for its reset, and must not hit another. */
+/* A host that was told a controller's number may still ask for its reset, and must not hit
+ * another. */
 static void number_of_an_ending_controller(void **state)
 {
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 	uint16_t cntlid = instance_of(lost.ctrl).cntlid;
 	struct weft_ctrl *young;
 
 	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
+	inflight_submit(&lost, &late, WEFT_WRITE, 512);
+	wait_until_held(&lost, 1);
 	weft_ctrl_reset(lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
@@ -275,7 +276,7 @@ static void number_of_an_ending_controller(void **state)
 	assert_int_equal(instance_of(young).cntlid, cntlid + 1);
 	held_hold(false);
 	held_let_go();
-	land(&lost, &late);
+	inflight_wait(&lost, &late);
 	weft_disconnect(young);
 	host_close(&lost);
 }
@@ -288,7 +289,7 @@ static void reset_waits_for_storage(void **state)
 {
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
 		    other = host_open("", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 	char newer[512] = "newer";
 	struct reset reset;
 
@@ -303,7 +304,7 @@ static void reset_waits_for_storage(void **state)
 	assert_string_equal(held_bytes(), "late");
 	assert_int_equal(weft_write(other.queue, other.ns, newer, 512, 0, 0, NULL), 0);
 	assert_string_equal(held_bytes(), "newer");
-	land(&lost, &late); /* which the host sends again, by itself */
+	inflight_wait(&lost, &late); /* which the host sends again, by itself */
 	host_close(&lost);
 	host_close(&other);
 }
@@ -313,12 +314,12 @@ static void reset_of_a_lost_connection(void **state)
 {
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD),
 		    other = host_open("", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 	struct reset reset;
 
 	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
+	inflight_submit(&lost, &late, WEFT_WRITE, 512);
+	wait_until_held(&lost, 1);
 	reset.what = instance_of(lost.ctrl);
 	weft_ctrl_reset(lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
@@ -333,7 +334,7 @@ static void reset_of_a_lost_connection(void **state)
 	pthread_join(reset.thread, NULL);
 	assert_true(reset.rc == 0 && reset.result == 1);
 	assert_string_equal(held_bytes(), "late");
-	land(&lost, &late);
+	inflight_wait(&lost, &late);
 	host_close(&lost);
 	host_close(&other);
 }
@@ -380,7 +381,7 @@ static void reset_that_takes_long(void **state)
 {
 	struct host lost = host_open("?kato=0&reconnect_delay=1ms", NS_HELD),
 		    other = host_open("?kato=0", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 	struct reset reset;
 	unsigned status;
 
@@ -402,7 +403,7 @@ static void reset_that_takes_long(void **state)
 	assert_int_equal(resets_logged(other.ctrl, RMC, &status), 1);
 	assert_int_equal(status, SUCCESS);
 	assert_int_equal(resets_logged(other.ctrl, 0, NULL), 0);
-	land(&lost, &late);
+	inflight_wait(&lost, &late);
 	host_close(&lost);
 	host_close(&other);
 }
@@ -412,14 +413,14 @@ static void reset_whose_asker_is_lost(void **state)
 {
 	struct host lost = host_open("?kato=0&reconnect_delay=1ms", NS_HELD),
 		    other = host_open("?kato=0&reconnect_delay=1ms", NS_HELD);
-	struct flight late = { .data = "late" }, later = { .data = "late" };
+	struct inflight_io late = { .data = "late" }, later = { .data = "late" };
 	struct reset reset;
 
 	held_hold(true);
-	take_off(&lost, &late, WEFT_WRITE, 512);
-	until_held(&lost, 1);
-	take_off(&other, &later, WEFT_WRITE, 512);
-	until_held(&other, 2);
+	inflight_submit(&lost, &late, WEFT_WRITE, 512);
+	wait_until_held(&lost, 1);
+	inflight_submit(&other, &later, WEFT_WRITE, 512);
+	wait_until_held(&other, 2);
 	reset_start(&reset, other.ctrl, lost.ctrl);
 	while (weft_ctrl_state(lost.ctrl, NULL) == WEFT_LIVE)
 		usleep(100);
@@ -429,8 +430,8 @@ static void reset_whose_asker_is_lost(void **state)
 	target_time_passes(10000);
 	held_hold(false);
 	held_let_go();
-	land(&lost, &late);
-	land(&other, &later);
+	inflight_wait(&lost, &late);
+	inflight_wait(&other, &later);
 	host_close(&lost);
 	host_close(&other);
 }
@@ -456,28 +457,28 @@ static void reset_of_each_other(void **state)
 static void freeze_waits_for_storage(void **state)
 {
 	struct host h = host_open("", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 
 	for_each_named(i, held_ops, name) {
-		struct flight f = { .done = false };
+		struct inflight_io f = { .done = false };
 
 		held_hold(true);
-		take_off(&h, &f, held_ops[i].op, held_ops[i].length);
-		until_held(&h, 1);
+		inflight_submit(&h, &f, held_ops[i].op, held_ops[i].length);
+		wait_until_held(&h, 1);
 		if (target_freeze(0) != -ETIMEDOUT)
 			fail_msg("it stands still while storage has a %s", held_ops[i].name);
 		held_hold(false);
 		held_let_go();
-		land(&h, &f);
+		inflight_wait(&h, &f);
 	}
 	assert_int_equal(target_freeze(60000), 0);
-	take_off(&h, &late, WEFT_WRITE, 512);
+	inflight_submit(&h, &late, WEFT_WRITE, 512);
 	for (int i = 0; i < 20; i++)
 		weft_queue_poll(h.queue, 1);
 	assert_false(late.done);
 	assert_string_equal(held_bytes(), "");
 	target_thaw();
-	land(&h, &late);
+	inflight_wait(&h, &late);
 	assert_string_equal(held_bytes(), "late");
 	host_close(&h);
 }
@@ -487,18 +488,18 @@ static void freeze_holds_up_commands(void **state)
 {
 	static const enum weft_op_code ops[] = { WEFT_FLUSH, WEFT_READ,   WEFT_FLUSH,
 						 WEFT_WRITE, WEFT_VERIFY, WEFT_FLUSH };
-	struct flight f[sizeof(ops) / sizeof(ops[0])] = { 0 };
+	struct inflight_io f[sizeof(ops) / sizeof(ops[0])] = { 0 };
 	struct host h = host_open("", NS_HELD);
 
 	assert_int_equal(weft_flush(h.queue, h.ns, NULL), 0);
 	assert_int_equal(target_freeze(60000), 0);
 	for_each_row(i, ops)
-		take_off(&h, &f[i], ops[i], ops[i] == WEFT_FLUSH ? 0 : 512);
+		inflight_submit(&h, &f[i], ops[i], ops[i] == WEFT_FLUSH ? 0 : 512);
 	for (int i = 0; i < 20; i++)
 		weft_queue_poll(h.queue, 1);
 	target_thaw();
 	for_each_row(i, ops)
-		land(&h, &f[i]);
+		inflight_wait(&h, &f[i]);
 	host_close(&h);
 }
 
@@ -533,7 +534,8 @@ static int set_up_socket(void)
 	return fd;
 }
 
-/* Connections are spread over the reactors: each has some, be they of I/O queues or admin queues. */
+/* Connections are spread over the reactors: each has some, be they of I/O queues or admin
+ * queues. */
 static void turn_every_reactor(struct host *hosts, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -590,12 +592,12 @@ static void removal_waits_for_storage(void **state)
 {
 	for_each_named(i, held_ops, name) {
 		struct host h = host_open("", NS_HELD);
-		struct flight f = { .done = false };
+		struct inflight_io f = { .done = false };
 		pthread_t thread;
 
 		held_hold(true);
-		take_off(&h, &f, held_ops[i].op, held_ops[i].length);
-		until_held(&h, 1);
+		inflight_submit(&h, &f, held_ops[i].op, held_ops[i].length);
+		wait_until_held(&h, 1);
 		atomic_store(&removed, false);
 		assert_int_equal(pthread_create(&thread, NULL, remove_in_background, NULL), 0);
 		for (int times = 0; times < 50; times++)
@@ -605,7 +607,7 @@ static void removal_waits_for_storage(void **state)
 		held_hold(false);
 		held_let_go();
 		pthread_join(thread, NULL);
-		land(&h, &f);
+		inflight_wait(&h, &f);
 		host_close(&h);
 		with_held(state);
 	}
@@ -640,25 +642,25 @@ static void writers_wait_for_a_pair(void **state)
 	for (unsigned j = 0; j < PASSERS; j++)
 		others[j] = (struct host){ h.ctrl, h.ns, open_queue(h.ctrl) };
 	for_each_named(i, cases, name) {
-		struct flight pair = { .done = false }, f[PASSERS] = { 0 };
+		struct inflight_io pair = { .done = false }, f[PASSERS] = { 0 };
 
 		strcpy(pair.data + 512, "pair");
 		held_hold(true);
-		take_off(&h, &pair, WEFT_COMPARE_AND_WRITE, 1024);
-		until_held(&h, 1);
+		inflight_submit(&h, &pair, WEFT_COMPARE_AND_WRITE, 1024);
+		wait_until_held(&h, 1);
 		held_hold(false);
 		for (unsigned j = 0; j < PASSERS; j++) {
 			strcpy(f[j].data, cases[i].data);
 			strcpy(f[j].data + 512, cases[i].data);
-			take_off(&others[j], &f[j], cases[i].op, cases[i].length);
+			inflight_submit(&others[j], &f[j], cases[i].op, cases[i].length);
 			if (is_answered(&others[j], &f[j]) == cases[i].waits)
 				fail_msg("a %s %s a pair", cases[i].name,
 					 cases[i].waits ? "passed" : "waits for");
 		}
 		held_let_go();
-		land(&h, &pair);
+		inflight_wait(&h, &pair);
 		for (unsigned j = 0; j < PASSERS; j++)
-			land(&others[j], &f[j]);
+			inflight_wait(&others[j], &f[j]);
 		assert_string_equal(held_bytes(), cases[i].then);
 		assert_int_equal(weft_zero(h.queue, h.ns, 512, 0, 0, NULL), 0);
 	}
@@ -671,7 +673,7 @@ static void writers_wait_for_a_pair(void **state)
 
 enum { REGISTER = 0x0d, ACQUIRE = 0x11, WERO = 3, PREEMPT = 1, PREEMPT_AND_ABORT = 2 };
 
-static void resv_start(struct host *h, struct flight *f, uint8_t opcode, uint32_t cdw10,
+static void resv_start(struct host *h, struct inflight_io *f, uint8_t opcode, uint32_t cdw10,
 		       uint64_t crkey, uint64_t key)
 {
 	static uint32_t sqe[2][16];
@@ -688,7 +690,7 @@ static void resv_start(struct host *h, struct flight *f, uint8_t opcode, uint32_
 				    .length = 16,
 				    .iov = &f->iov,
 				    .iovcnt = 1,
-				    .done = landed,
+				    .done = on_inflight_done,
 				    .user = f };
 	assert_int_equal(weft_submit(h->queue, &f->cmd), 0);
 	weft_queue_poll(h->queue, 0);
@@ -696,14 +698,15 @@ static void resv_start(struct host *h, struct flight *f, uint8_t opcode, uint32_
 
 static void resv(struct host *h, uint8_t opcode, uint32_t cdw10, uint64_t crkey, uint64_t key)
 {
-	struct flight f = { .done = false };
+	struct inflight_io f = { .done = false };
 
 	resv_start(h, &f, opcode, cdw10, crkey, key);
-	land(h, &f);
+	inflight_wait(h, &f);
 }
 
 /* What storage has begun for a host that is preempted is waited for, and only by who asked that it
- * be aborted. Data that was under way is on the storage when the preempter hears of it, not later. */
+ * be aborted. Data that was under way is on the storage when the preempter hears of it, not
+ * later. */
 static void preempt_waits_for_storage(void **state)
 {
 	static const struct {
@@ -725,14 +728,14 @@ static void preempt_waits_for_storage(void **state)
 	resv(&us, REGISTER, 0, 0, 1);
 	resv(&us, ACQUIRE, WERO << 8, 1, 0);
 	for_each_named(i, cases, name) {
-		struct flight f = { .done = false }, preempt = { .done = false };
+		struct inflight_io f = { .done = false }, preempt = { .done = false };
 
 		strcpy(f.data, cases[i].op == WEFT_WRITE ? "late" : "");
 		strcpy(f.data + 512, "new"); /* of the pair, where there is nothing */
 		resv(&victim, REGISTER, 0, 0, 2);
 		held_hold(true);
-		take_off(&victim, &f, cases[i].op, cases[i].length);
-		until_held(&victim, 1);
+		inflight_submit(&victim, &f, cases[i].op, cases[i].length);
+		wait_until_held(&victim, 1);
 		held_hold(false);
 		resv_start(&us, &preempt, ACQUIRE, cases[i].action | WERO << 8, 1, 2);
 		if (is_answered(&us, &preempt) != (cases[i].action == PREEMPT))
@@ -740,10 +743,10 @@ static void preempt_waits_for_storage(void **state)
 				 preempt.done ? " and Abort did not wait for" : " waited for",
 				 cases[i].name);
 		held_let_go();
-		land(&us, &preempt);
+		inflight_wait(&us, &preempt);
 		if (cases[i].action == PREEMPT_AND_ABORT)
 			assert_string_equal(held_bytes(), cases[i].then);
-		land(&victim, &f);
+		inflight_wait(&victim, &f);
 		assert_true(weft_write(victim.queue, victim.ns, f.data, 512, 0, 0, NULL) < 0);
 	}
 	host_close(&victim);
@@ -773,13 +776,13 @@ static uint64_t property(struct weft_ctrl *ctrl, uint8_t fctype, uint32_t offset
 static void disable_waits_for_storage(void **state)
 {
 	struct host h = host_open("?reconnect_delay=1ms", NS_HELD);
-	struct flight f = { .data = "late" };
+	struct inflight_io f = { .data = "late" };
 	struct weft_err err = { "" };
 	struct weft_queue *queue;
 
 	held_hold(true);
-	take_off(&h, &f, WEFT_WRITE, 512);
-	until_held(&h, 1);
+	inflight_submit(&h, &f, WEFT_WRITE, 512);
+	wait_until_held(&h, 1);
 	property(h.ctrl, PROPERTY_SET, CC_OFFSET, 0);
 	for (unsigned times = 0; times < 20; times++)
 		assert_int_equal(property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
@@ -792,7 +795,7 @@ static void disable_waits_for_storage(void **state)
 		usleep(100);
 	assert_string_equal(held_bytes(), "late");
 	weft_ctrl_reset(h.ctrl);
-	land(&h, &f);
+	inflight_wait(&h, &f);
 	host_close(&h);
 }
 
@@ -832,8 +835,8 @@ static void shutdown_with_held(struct shutdown *shutdown, struct weft_ctrl *ctrl
 	assert_int_equal(held_count(), 1);
 }
 
-/* A host turns the power off when it reads that the shutdown is complete: not before every namespace
- * was flushed, and not sooner because it asked again. */
+/* A host turns the power off when it reads that the shutdown is complete: not before every
+ * namespace was flushed, and not sooner because it asked again. */
 static void shutdown_waits_for_storage(void **state)
 {
 	struct weft_ctrl *ctrl = connect_with("");
@@ -852,7 +855,8 @@ static void shutdown_waits_for_storage(void **state)
 	weft_disconnect(ctrl);
 }
 
-/* A reset takes the shutdown back. What storage had in hand then ends later, and completes nothing. */
+/* A reset takes the shutdown back. What storage had in hand then ends later, and completes
+ * nothing. */
 static void reset_ends_a_shutdown(void **state)
 {
 	struct weft_ctrl *ctrl = connect_with("");

@@ -11,7 +11,7 @@ static void reset_waits_for_the_other_members_storage(void **state)
 {
 	struct weft_ctrl *through = connect_at(target_other_address(), "");
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD);
-	struct flight late = { .data = "late" };
+	struct inflight_io late = { .data = "late" };
 	struct reset reset;
 	uint8_t id[4096];
 
@@ -25,7 +25,7 @@ static void reset_waits_for_the_other_members_storage(void **state)
 	pthread_join(reset.thread, NULL);
 	assert_true(reset.rc == 0 && reset.result == 1);
 	assert_string_equal(held_bytes(), "late");
-	land(&lost, &late); /* which the host sends again, by itself */
+	inflight_wait(&lost, &late); /* which the host sends again, by itself */
 	host_close(&lost);
 	weft_disconnect(through);
 }
@@ -35,7 +35,7 @@ static void who_asked_goes_away(void **state)
 {
 	struct weft_ctrl *through = connect_at(target_other_address(), "?reconnect_delay=1ms");
 	struct host lost = host_open("?reconnect_delay=1ms", NS_HELD);
-	struct flight late = { .data = "later" };
+	struct inflight_io late = { .data = "later" };
 	struct reset reset;
 
 	reset_with_held(&reset, through, &lost, &late);
@@ -44,7 +44,7 @@ static void who_asked_goes_away(void **state)
 	assert_string_not_equal(held_bytes(), "later");
 	held_hold(false);
 	held_let_go();
-	land(&lost, &late);
+	inflight_wait(&lost, &late);
 	assert_string_equal(held_bytes(), "later");
 	host_close(&lost);
 	weft_disconnect(through);

@@ -16,31 +16,31 @@ enum {
 	LIMIT_STEPS = 7, /* 10 s, and what it takes to notice */
 };
 
-static struct wire *admin, *io, *other;
+static struct raw_host *admin, *io, *other;
 
 static int set_up(void **state)
 {
 	uint16_t cntlid;
 
-	turned_start();
-	other = turned_admin(TURNED_NQN, OTHER, 2, &cntlid);
-	admin = turned_admin(TURNED_NQN, SLOW, 1, &cntlid);
-	io = turned_io(SLOW, 1, cntlid, 1);
+	stepped_start();
+	other = stepped_admin(STEPPED_NQN, OTHER, 2, &cntlid);
+	admin = stepped_admin(STEPPED_NQN, SLOW, 1, &cntlid);
+	io = stepped_io(SLOW, 1, cntlid, 1);
 	io->stalls = true;
 	for (unsigned i = 0; i < READS; i++) {
 		union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_read,
 					       .nsid = cpu_to_le32(1),
 					       .nlb = cpu_to_le16(READ_BYTES / 512 - 1) } };
 
-		wire_send(io, &sqe, NULL, READ_BYTES);
+		raw_host_send(io, &sqe, NULL, READ_BYTES);
 	}
-	turned_home();
+	stepped_control();
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	turned_stop();
+	stepped_stop();
 	return 0;
 }
 
@@ -54,27 +54,27 @@ static void remove_ns(bool *over)
 	struct weft_err err = { "" };
 
 	*over = false;
-	assert_int_equal(weft_ns_remove(turned_subsys, 1, removed, over, &err), 0);
+	assert_int_equal(weft_ns_remove(stepped_subsys, 1, removed, over, &err), 0);
 	for (int i = 0; i < 10; i++)
-		turned_home();
+		stepped_control();
 }
 
-static void check_alive(struct wire *wire)
+static void check_alive(struct raw_host *raw)
 {
 	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
 
-	wire_send(wire, &sqe, NULL, 0);
-	assert_int_equal(wire_wait(wire), 0);
+	raw_host_send(raw, &sqe, NULL, 0);
+	assert_int_equal(raw_host_wait(raw), 0);
 }
 
 /* What had come before is still to be read; then there is no more. */
-static bool has_ended(const struct wire *wire)
+static bool has_ended(const struct raw_host *raw)
 {
 	static char bytes[1 << 20];
 	ssize_t got;
 
 	do
-		got = recv(wire->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+		got = recv(raw->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	while (got > 0);
 	return !got || errno == ECONNRESET;
 }
@@ -83,9 +83,9 @@ static bool has_ended(const struct wire *wire)
 static void may_take_its_time(void **state)
 {
 	for (int i = 0; i < 30; i++)
-		turned_later(STEP_MS);
+		stepped_later(STEP_MS);
 	io->stalls = false;
-	assert_int_equal(wire_wait(io), 0);
+	assert_int_equal(raw_host_wait(io), 0);
 }
 
 static void removal_waits_for_a_reader(void **state)
@@ -94,12 +94,12 @@ static void removal_waits_for_a_reader(void **state)
 
 	remove_ns(&over);
 	for (int i = 0; i < 4; i++)
-		turned_later(STEP_MS);
+		stepped_later(STEP_MS);
 	assert_false(over);
 	io->stalls = false;
-	assert_int_equal(wire_wait(io), 0);
-	turned_home();
-	turned_home(); /* its storage is closed */
+	assert_int_equal(raw_host_wait(io), 0);
+	stepped_control();
+	stepped_control(); /* its storage is closed */
 	assert_true(over);
 }
 
@@ -110,7 +110,7 @@ static void removal_does_not_wait_for_ever(void **state)
 	remove_ns(&over);
 	assert_false(over); /* or this tests nothing */
 	for (int i = 0; i < LIMIT_STEPS && !over; i++)
-		turned_later(STEP_MS);
+		stepped_later(STEP_MS);
 	assert_true(over);
 	assert_true(has_ended(io));
 	check_alive(admin); /* its other connections are as they were */
@@ -126,7 +126,7 @@ static void removal_does_not_wait_for_who_reads_a_little(void **state)
 	remove_ns(&over);
 	for (int i = 0; i < LIMIT_STEPS && !over; i++) {
 		assert_true(recv(io->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0);
-		turned_later(STEP_MS);
+		stepped_later(STEP_MS);
 	}
 	assert_true(over);
 	assert_true(has_ended(io));
@@ -139,9 +139,9 @@ static void the_end_of_a_subsystem_waits_for_no_reader(void **state)
 
 	remove_ns(&over);
 	assert_false(over); /* or this tests nothing */
-	weft_subsys_remove(turned_subsys, removed, &all);
+	weft_subsys_remove(stepped_subsys, removed, &all);
 	for (int i = 0; i < 100 && !(over && all); i++)
-		turned_home();
+		stepped_control();
 	assert_true(over && all);
 }
 

@@ -21,11 +21,11 @@ static int without_held(void **state)
 }
 
 /* One block at the beginning, where there are zeroes; what it came to. */
-static void run(struct host *h, struct flight *f, enum weft_op_code op, unsigned flags)
+static void run(struct host *h, struct inflight_io *f, enum weft_op_code op, unsigned flags)
 {
 	bool pair = op == WEFT_COMPARE_AND_WRITE;
 
-	*f = (struct flight){ .iov = { f->data, pair ? 1024 : 512 } };
+	*f = (struct inflight_io){ .iov = { f->data, pair ? 1024 : 512 } };
 	f->cmd = (struct weft_cmd){ .op = op,
 				    .ns = h->ns,
 				    .flags = flags,
@@ -33,7 +33,7 @@ static void run(struct host *h, struct flight *f, enum weft_op_code op, unsigned
 				    .copy_from = 1024,
 				    .iov = &f->iov,
 				    .iovcnt = 1,
-				    .done = landed,
+				    .done = on_inflight_done,
 				    .user = f };
 	assert_int_equal(weft_submit(h->queue, &f->cmd), 0);
 	while (!f->done)
@@ -74,7 +74,7 @@ static void storage_is_asked(void **state)
 		{ "pair", WEFT_COMPARE_AND_WRITE, 0, "RW", "RW!" },
 	};
 	struct host h = host_open("", NS_HELD);
-	struct flight f;
+	struct inflight_io f;
 
 	for (int cache = 1; cache >= 0; cache--) {
 		set_write_cache(h.ctrl, cache);
@@ -237,7 +237,7 @@ static void host_hears_of_errors(void **state)
 		{ "pair: its write", WEFT_COMPARE_AND_WRITE, 0, "W", -EIO, WRITE_FAULT, 1 },
 	};
 	struct host h = host_open("", NS_HELD);
-	struct flight f;
+	struct inflight_io f;
 
 	for_each_named(i, cases, name) {
 		uint64_t media = media_errors(h.ctrl), entries = error_log_entries(h.ctrl);
@@ -283,13 +283,13 @@ static struct weft_event next_trouble(struct weft_ctrl *ctrl)
 	return event;
 }
 
-/* What was written may be lost, and nothing is durable any more: less reliable, but not read-only. It
- * is told once, to all controllers, and is over when the storage was opened anew. */
+/* What was written may be lost, and nothing is durable any more: less reliable, but not read-only.
+ * It is told once, to all controllers, and is over when the storage was opened anew. */
 static void failed_sync_is_a_warning(void **state)
 {
 	static const int errors[] = { -EIO, -ENOSPC };
 	struct weft_event event;
-	struct flight f;
+	struct inflight_io f;
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct host h = host_open("", NS_HELD);

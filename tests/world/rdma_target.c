@@ -34,19 +34,19 @@ struct weft_target *case_target(void)
 	return target;
 }
 
-struct weft_reactor *case_home(void)
+struct weft_reactor *case_control(void)
 {
 	return r;
 }
 
-void case_turn_home(void)
+void case_turn_control(void)
 {
 	weft_reactor_turn(r, 0);
 }
 
 void case_turn(void)
 {
-	case_turn_home();
+	case_turn_control();
 	if (queues_r != r)
 		weft_reactor_turn(queues_r, 0);
 }

@@ -26,9 +26,9 @@ void case_start_slow(const char *ip);  /* on storage that answers when told to: 
 void case_stop(void);
 uint16_t case_port(void);
 struct weft_target *case_target(void);
-struct weft_reactor *case_home(void);
+struct weft_reactor *case_control(void);
 void case_turn(void);
-void case_turn_home(void); /* and not the queue pairs' reactor */
+void case_turn_control(void); /* and not the queue pairs' reactor */
 void case_turns(unsigned n);
 void case_advance(uint64_t ms); /* its clock */
 /* Turns until only the listener is left of the target on the fabric, beside what @hosts have. */

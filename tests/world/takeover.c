@@ -25,7 +25,7 @@ void takeover_closed(int host)
 }
 
 /* What was not read at @from can be read at the other end of @to; true: nothing follows it. */
-static bool pour(int from, int to)
+static bool drain_into_new_pair(int from, int to)
 {
 	static char bytes[1 << 16];
 	ssize_t n;
@@ -35,7 +35,7 @@ static bool pour(int from, int to)
 	return !n;
 }
 
-static void move(int *fd)
+static void replace_pair(int *fd)
 {
 	const int room = 1 << 20; /* for what the old pair held, which it may hold in fewer bytes */
 	int host = hosts[*fd], ends[2];
@@ -43,10 +43,10 @@ static void move(int *fd)
 	must(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends));
 	for (int i = 0; i < 2; i++)
 		must(!setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)));
-	if (pour(*fd, ends[0]))
+	if (drain_into_new_pair(*fd, ends[0]))
 		shutdown(ends[0], SHUT_WR);
 	if (host != NOBODY) {
-		pour(host, ends[1]);
+		drain_into_new_pair(host, ends[1]);
 		must(dup2(ends[0], host) == host);
 		takeover_closed(host);
 		takeover_connected(host, ends[1]);
@@ -60,5 +60,5 @@ void takeover_move(struct weft_target_state *state)
 	struct weft_queue_state *queues = state->queues.at;
 
 	for (unsigned i = 0; i < state->queues.count; i++)
-		move(&tcp_conn_state(&queues[i].qpair)->fd);
+		replace_pair(&tcp_conn_state(&queues[i].qpair)->fd);
 }

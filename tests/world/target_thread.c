@@ -95,7 +95,7 @@ static void wait_call(struct call *call)
 	pthread_mutex_destroy(&call->lock);
 }
 
-static void call_home(struct call *call)
+static void call_control(struct call *call)
 {
 	begin_call(call);
 	wait_call(call);
@@ -103,7 +103,7 @@ static void call_home(struct call *call)
 
 /* --- namespaces ------------------------------------------------------------------------------- */
 
-static void add(struct call *call)
+static void add_ns(struct call *call)
 {
 	struct weft_ns_options options = { .nsid = call->nsid,
 					   .block = call->block,
@@ -118,7 +118,7 @@ static void add(struct call *call)
 	end_call(call);
 }
 
-static void add_on(struct call *call)
+static void add_ns_on(struct call *call)
 {
 	struct weft_ns_options options = { .nsid = call->nsid,
 					   .block = 512,
@@ -128,7 +128,7 @@ static void add_on(struct call *call)
 	end_call(call);
 }
 
-static void take_away(struct call *call)
+static void remove_ns(struct call *call)
 {
 	struct weft_err err = { "" };
 
@@ -144,7 +144,7 @@ static void resized(void *arg, int rc, const struct weft_err *err)
 	end_call(call);
 }
 
-static void resize(struct call *call)
+static void resize_ns(struct call *call)
 {
 	struct weft_err err = { "" };
 
@@ -160,47 +160,49 @@ static void look_for(struct call *call)
 
 void target_ns_add(uint32_t nsid, const char *spec, uint32_t block, const char *uuid)
 {
-	struct call call = { .run = add, .nsid = nsid, .spec = spec, .block = block, .uuid = uuid };
+	struct call call = {
+		.run = add_ns, .nsid = nsid, .spec = spec, .block = block, .uuid = uuid
+	};
 
-	call_home(&call);
+	call_control(&call);
 }
 
 void target_ns_add_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group)
 {
-	struct call call = { .run = add_on, .nsid = nsid, .be = be, .group = ana_group };
+	struct call call = { .run = add_ns_on, .nsid = nsid, .be = be, .group = ana_group };
 
-	call_home(&call);
+	call_control(&call);
 	must(call.rc, "add", &call.err);
 }
 
 int target_ns_try_on(uint32_t nsid, struct weft_backend *be, uint32_t ana_group)
 {
-	struct call call = { .run = add_on, .nsid = nsid, .be = be, .group = ana_group };
+	struct call call = { .run = add_ns_on, .nsid = nsid, .be = be, .group = ana_group };
 
-	call_home(&call);
+	call_control(&call);
 	return call.rc;
 }
 
 void target_ns_remove(uint32_t nsid)
 {
-	struct call call = { .run = take_away, .nsid = nsid };
+	struct call call = { .run = remove_ns, .nsid = nsid };
 
-	call_home(&call);
+	call_control(&call);
 }
 
 void target_ns_resize(uint32_t nsid, uint64_t size)
 {
-	struct call call = { .run = resize, .nsid = nsid, .size = size };
+	struct call call = { .run = resize_ns, .nsid = nsid, .size = size };
 
-	call_home(&call);
+	call_control(&call);
 	must(call.rc, "resize", &call.err);
 }
 
 int target_ns_try_resize(uint32_t nsid, uint64_t size)
 {
-	struct call call = { .run = resize, .nsid = nsid, .size = size };
+	struct call call = { .run = resize_ns, .nsid = nsid, .size = size };
 
-	call_home(&call);
+	call_control(&call);
 	return call.rc;
 }
 
@@ -208,7 +210,7 @@ bool target_ns_is_there(uint32_t nsid)
 {
 	struct call call = { .run = look_for, .nsid = nsid };
 
-	call_home(&call);
+	call_control(&call);
 	return call.rc;
 }
 
@@ -237,7 +239,7 @@ int target_freeze(uint32_t limit_ms)
 {
 	struct call call = { .run = freeze, .limit_ms = limit_ms };
 
-	call_home(&call);
+	call_control(&call);
 	return call.rc;
 }
 
@@ -245,22 +247,22 @@ void target_thaw(void)
 {
 	struct call call = { .run = thaw };
 
-	call_home(&call);
+	call_control(&call);
 }
 
 /* --- moves ------------------------------------------------------------------------------------ */
 
 static struct call moving;
 
-static void moved(void *arg, int rc, const struct weft_err *err)
+static void group_moved(void *arg, int rc, const struct weft_err *err)
 {
 	must(rc, "move", err);
 	end_call(arg);
 }
 
-static void move(struct call *call)
+static void move_group(struct call *call)
 {
-	must(weft_cluster_move(subsys, call->group, 2, moved, call, &call->err), "move",
+	must(weft_cluster_move(subsys, call->group, 2, group_moved, call, &call->err), "move",
 	     &call->err);
 }
 
@@ -272,7 +274,7 @@ static void look_at_state(struct call *call)
 
 void target_move_start(uint32_t group)
 {
-	moving = (struct call){ .run = move, .group = group };
+	moving = (struct call){ .run = move_group, .group = group };
 	begin_call(&moving);
 }
 
@@ -285,7 +287,7 @@ bool target_state_is_still(void)
 {
 	struct call call = { .run = look_at_state };
 
-	call_home(&call);
+	call_control(&call);
 	return call.rc;
 }
 
@@ -332,7 +334,7 @@ void target_pair_take(uint32_t group)
 {
 	struct taking taking = { .call = { .run = try_taking, .group = group } };
 
-	call_home(&taking.call);
+	call_control(&taking.call);
 }
 
 /* --- time ------------------------------------------------------------------------------------- */
@@ -358,7 +360,7 @@ void target_time_passes(uint32_t ms)
 	struct call call = { .run = look_at_the_clock };
 
 	atomic_fetch_add(&ahead_ns, ms * 1000000ull);
-	call_home(&call);
+	call_control(&call);
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */
@@ -373,7 +375,7 @@ void target_next_cntlid(uint16_t cntlid)
 {
 	struct call call = { .run = set_next_cntlid, .cntlid = cntlid };
 
-	call_home(&call);
+	call_control(&call);
 }
 
 /* --- ANA -------------------------------------------------------------------------------------- */
@@ -441,7 +443,7 @@ static void note_address(void *arg, const char *uri, uint16_t portid)
 }
 
 /* Member @node of two; 0: it is alone. */
-static struct weft_target *make(unsigned node, struct weft_subsys **s, char *where)
+static struct weft_target *create_target(unsigned node, struct weft_subsys **s, char *where)
 {
 	static const struct weft_target_visitor visitor = { .listener = note_address };
 	struct weft_target_options options = {
@@ -470,16 +472,16 @@ static struct weft_target *make(unsigned node, struct weft_subsys **s, char *whe
 	return made;
 }
 
-static void start(struct call *call)
+static void start_target(struct call *call)
 {
-	target = make(0, &subsys, address);
+	target = create_target(0, &subsys, address);
 	end_call(call);
 }
 
 static void start_pair(struct call *call)
 {
-	target = make(1, &subsys, address);
-	other = make(2, &other_subsys, other_address);
+	target = create_target(1, &subsys, address);
+	other = create_target(2, &other_subsys, other_address);
 	weft_subsys_start(other_subsys);
 	end_call(call);
 }
@@ -490,7 +492,7 @@ static void begin_cluster(struct call *call)
 	end_call(call);
 }
 
-static void stop(struct call *call)
+static void stop_target(struct call *call)
 {
 	weft_target_stop(target, end_call, call);
 }
@@ -500,7 +502,7 @@ static void stop_other(struct call *call)
 	weft_target_stop(other, end_call, call);
 }
 
-static void *turn(void *arg)
+static void *reactor_main(void *arg)
 {
 	weft_reactor_run(arg);
 	return NULL;
@@ -538,14 +540,14 @@ static void start_with(void (*how)(struct call *call))
 	fabric_up();
 	for (int i = 0; i < REACTORS; i++) {
 		must(weft_reactor_create(&reactors[i], &options, &err), "reactor", &err);
-		must(-pthread_create(&threads[i], NULL, turn, reactors[i]), "thread", NULL);
+		must(-pthread_create(&threads[i], NULL, reactor_main, reactors[i]), "thread", NULL);
 	}
-	call_home(&call);
+	call_control(&call);
 }
 
 void target_start(void)
 {
-	start_with(start);
+	start_with(start_target);
 }
 
 void target_start_pair(void)
@@ -563,17 +565,17 @@ void target_pair_begin(void)
 {
 	struct call call = { .run = begin_cluster };
 
-	call_home(&call);
+	call_control(&call);
 }
 
 void target_stop(void)
 {
 	struct weft_msg ends[REACTORS];
-	struct call call = { .run = stop }, second = { .run = stop_other };
+	struct call call = { .run = stop_target }, second = { .run = stop_other };
 
-	call_home(&call);
+	call_control(&call);
 	if (other) {
-		call_home(&second);
+		call_control(&second);
 		unlink(strchr(state_path, '/'));
 	}
 	for (int i = 0; i < REACTORS; i++) {

@@ -17,7 +17,7 @@
 enum {
 	TURNS_MAX = 400, /* each of 100 ms: longer than a host may take to Connect */
 	DEPTH_MAX = 1024,
-	HEIR_DEPTH_MAX = 20000, /* so deep that a command has one R2T only */
+	SUCCESSOR_DEPTH_MAX = 20000, /* so deep that a command has one R2T only */
 	QUEUES_MAX = 6,
 	FREEZE_MS = 2000,
 	ROUND_MS = 100, /* of a world that waits for time to pass */
@@ -216,7 +216,7 @@ static void forget_reservation(const struct plan *plan)
 
 static void changed(void *arg, int rc, const struct weft_err *err);
 
-static void restore(void)
+static void restore_target(void)
 {
 	if (!target)
 		add_target(DEPTH_MAX);
@@ -244,7 +244,7 @@ void world_create(void)
 	world_advance(1000);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
 		must(!weft_reactor_create(&reactors[i], &options, NULL));
-	restore();
+	restore_target();
 }
 
 int world_connect(unsigned group)
@@ -505,7 +505,7 @@ static void old_stopped(void *arg)
 }
 
 /* The old target's hosts are gone: it ends like one that lost them. */
-static void inherited(void *arg, int rc, const struct weft_err *err)
+static void imported(void *arg, int rc, const struct weft_err *err)
 {
 	must(rc == 0);
 	weft_target_state_free(&state);
@@ -517,13 +517,13 @@ static void inherited(void *arg, int rc, const struct weft_err *err)
 }
 
 /* A target with the same subsystems and namespaces as there were. */
-static void build_heir(void)
+static void build_successor(void)
 {
 	struct weft_subsys *before[SUBSYSTEMS];
 
 	memcpy(before, subsystems, sizeof(before));
 	memset(subsystems, 0, sizeof(subsystems));
-	add_target(HEIR_DEPTH_MAX);
+	add_target(SUCCESSOR_DEPTH_MAX);
 	must(!weft_target_start_frozen(target));
 	for (unsigned i = 0; i < SUBSYSTEMS; i++)
 		if (before[i])
@@ -540,11 +540,11 @@ static void take_over(void)
 	feed_all(); /* they are the old target's */
 	must(!weft_target_export(target, &state));
 	old = target;
-	build_heir();
+	build_successor();
 	takeover_move(&state);
 	free(state.listeners.at);
-	state.listeners = (struct weft_items){ 0 }; /* the heir has one */
-	weft_target_import(target, &state, inherited, NULL);
+	state.listeners = (struct weft_items){ 0 }; /* the successor has one */
+	weft_target_import(target, &state, imported, NULL);
 }
 
 static void frozen(void *arg, int rc, const struct weft_err *err)
@@ -834,7 +834,7 @@ static void renew_ns(const struct plan *plan)
 		memset(ns->be->ops->map(ns->be, 0), 0, ns->be->size);
 }
 
-static void renew(void)
+static void renew_target(void)
 {
 	for (unsigned i = 0; i < PLANS; i++)
 		renew_ns(&plans[i]);
@@ -864,7 +864,7 @@ void world_end(void)
 	}
 	if (target) {
 		check_target();
-		renew();
+		renew_target();
 	}
-	restore();
+	restore_target();
 }
