@@ -185,19 +185,19 @@ static int check_own_record(struct store_cycle *cycle, const struct store_member
 
 static int renew_member_record(struct store_cycle *cycle)
 {
-	struct store_member_records lines;
-	const struct store_member_record *there = &lines.at[cycle->node];
+	struct store_member_records member_records;
+	const struct store_member_record *there = &member_records.at[cycle->node];
 	int rc = check_lock(cycle);
 
 	if (cycle->remote)
 		store_drop_page_cache(cycle->fd);
 	if (!rc)
-		rc = store_member_records_read(cycle->fd, &lines);
+		rc = store_member_records_read(cycle->fd, &member_records);
 	if (!rc)
 		rc = check_own_record(cycle, there);
 	if (rc < 0)
 		return rc;
-	cycle->own.joiners_seen = store_joiners_sum(&lines, cycle->node);
+	cycle->own.joiners_seen = store_joiners_sum(&member_records, cycle->node);
 	return memcmp(there, &cycle->own, sizeof(*there)) ?
 		       store_member_record_write(cycle->fd, cycle->node, &cycle->own) :
 		       0;
@@ -395,11 +395,11 @@ int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 /* A record that is not ours any more is left to its owner. */
 void store_cycle_leave(struct store_cycle *cycle)
 {
-	struct store_member_records lines;
+	struct store_member_records member_records;
 
 	if (!cycle->own.incarnation || cycle->own.stage == STORE_LEFT ||
-	    store_member_records_read(cycle->fd, &lines) < 0 ||
-	    lines.at[cycle->node].incarnation != cycle->own.incarnation)
+	    store_member_records_read(cycle->fd, &member_records) < 0 ||
+	    member_records.at[cycle->node].incarnation != cycle->own.incarnation)
 		return;
 	cycle->own.stage = STORE_LEFT;
 	store_member_record_write(cycle->fd, cycle->node, &cycle->own);

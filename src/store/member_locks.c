@@ -61,17 +61,17 @@ void store_member_unlock(int fd)
 }
 
 /* A joining process is not a member yet. */
-static struct store_member member_from_record(bool locked, const struct store_member_record *line)
+static struct store_member member_from_record(bool locked, const struct store_member_record *record)
 {
-	if (!locked || line->stage == STORE_JOINING)
+	if (!locked || record->stage == STORE_JOINING)
 		return (struct store_member){ .alive = false };
-	return (struct store_member){ true, line->incarnation, line->acked };
+	return (struct store_member){ true, record->incarnation, record->acked };
 }
 
 int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_member *members)
 {
 	int locked[WEFT_STORE_NODES_MAX + 1];
-	struct store_member_records lines;
+	struct store_member_records member_records;
 	int rc;
 
 	for (unsigned node = 1; node <= nodes; node++) {
@@ -79,9 +79,9 @@ int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_membe
 		if (locked[node] < 0)
 			return locked[node];
 	}
-	rc = store_member_records_read(fd, &lines);
+	rc = store_member_records_read(fd, &member_records);
 	for (unsigned node = 1; node <= nodes && !rc; node++)
-		members[node] = member_from_record(locked[node], &lines.at[node]);
+		members[node] = member_from_record(locked[node], &member_records.at[node]);
 	return rc;
 }
 

@@ -27,30 +27,31 @@ struct raw_member_record {
 	__le64 incarnation, acked, locks, joiners_seen;
 	__u8 unused[24];
 };
-static_assert(sizeof(struct raw_member_record) == 64, "a member's line");
+static_assert(sizeof(struct raw_member_record) == 64, "a member's record");
 static_assert(STORE_MEMBERS_AT + WEFT_STORE_NODES_MAX * 64 <= STORE_COPIES_AT, "they fit");
 
 enum { CRC_FROM = offsetof(struct raw_member_record, stage), INCARNATION_COUNT_MAX = INT32_MAX };
 
-static uint32_t record_crc(const struct raw_member_record *line)
+static uint32_t record_crc(const struct raw_member_record *record)
 {
-	return crc32_iscsi((unsigned char *)line + CRC_FROM, sizeof(*line) - CRC_FROM, ~0u);
+	return crc32_iscsi((unsigned char *)record + CRC_FROM, sizeof(*record) - CRC_FROM, ~0u);
 }
 
-static struct store_member_record decode_record(const struct raw_member_record *line)
+static struct store_member_record decode_record(const struct raw_member_record *record)
 {
-	if (le32_to_cpu(line->crc) != record_crc(line) || le32_to_cpu(line->stage) > STORE_LEFT)
+	if (le32_to_cpu(record->crc) != record_crc(record) ||
+	    le32_to_cpu(record->stage) > STORE_LEFT)
 		return (struct store_member_record){ 0 };
 	return (struct store_member_record){
-		.stage = le32_to_cpu(line->stage),
-		.incarnation = le64_to_cpu(line->incarnation),
-		.acked = le64_to_cpu(line->acked),
-		.lock_domain = le64_to_cpu(line->locks),
-		.joiners_seen = le64_to_cpu(line->joiners_seen),
+		.stage = le32_to_cpu(record->stage),
+		.incarnation = le64_to_cpu(record->incarnation),
+		.acked = le64_to_cpu(record->acked),
+		.lock_domain = le64_to_cpu(record->locks),
+		.joiners_seen = le64_to_cpu(record->joiners_seen),
 	};
 }
 
-int store_member_records_read(int fd, struct store_member_records *lines)
+int store_member_records_read(int fd, struct store_member_records *member_records)
 {
 	struct raw_member_record raw[WEFT_STORE_NODES_MAX];
 	ssize_t n = pread(fd, raw, sizeof(raw), STORE_MEMBERS_AT);
@@ -59,18 +60,18 @@ int store_member_records_read(int fd, struct store_member_records *lines)
 		return -errno;
 	memset((char *)raw + n, 0xff, sizeof(raw) - (size_t)n); /* no valid checksum */
 	for (unsigned i = 0; i < WEFT_STORE_NODES_MAX; i++)
-		lines->at[i + 1] = decode_record(&raw[i]);
+		member_records->at[i + 1] = decode_record(&raw[i]);
 	return 0;
 }
 
-int store_member_record_write(int fd, unsigned node, const struct store_member_record *line)
+int store_member_record_write(int fd, unsigned node, const struct store_member_record *record)
 {
 	struct raw_member_record raw = {
-		.stage = cpu_to_le32((uint32_t)line->stage),
-		.incarnation = cpu_to_le64(line->incarnation),
-		.acked = cpu_to_le64(line->acked),
-		.locks = cpu_to_le64(line->lock_domain),
-		.joiners_seen = cpu_to_le64(line->joiners_seen),
+		.stage = cpu_to_le32((uint32_t)record->stage),
+		.incarnation = cpu_to_le64(record->incarnation),
+		.acked = cpu_to_le64(record->acked),
+		.locks = cpu_to_le64(record->lock_domain),
+		.joiners_seen = cpu_to_le64(record->joiners_seen),
 	};
 	off_t at = STORE_MEMBERS_AT + (off_t)(node - 1) * (off_t)sizeof(raw);
 
@@ -79,19 +80,19 @@ int store_member_record_write(int fd, unsigned node, const struct store_member_r
 	return pwrite(fd, &raw, sizeof(raw), at) == sizeof(raw) ? 0 : -errno;
 }
 
-uint64_t store_joiners_sum(const struct store_member_records *lines, unsigned self)
+uint64_t store_joiners_sum(const struct store_member_records *member_records, unsigned self)
 {
 	uint64_t asked = 0;
 
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
-		if (node != self && lines->at[node].stage == STORE_JOINING)
-			asked += lines->at[node].incarnation;
+		if (node != self && member_records->at[node].stage == STORE_JOINING)
+			asked += member_records->at[node].incarnation;
 	return asked;
 }
 
-uint64_t store_next_incarnation(const struct store_member_record *line)
+uint64_t store_next_incarnation(const struct store_member_record *record)
 {
-	uint64_t count = (line->incarnation >> 32) + 1;
+	uint64_t count = (record->incarnation >> 32) + 1;
 	uint32_t random;
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))

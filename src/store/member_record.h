@@ -24,12 +24,12 @@ struct store_member_records {
 	struct store_member_record at[WEFT_STORE_NODES_MAX + 1];
 };
 
-int store_member_records_read(int fd, struct store_member_records *lines);
-int store_member_record_write(int fd, unsigned node, const struct store_member_record *line);
+int store_member_records_read(int fd, struct store_member_records *member_records);
+int store_member_record_write(int fd, unsigned node, const struct store_member_record *record);
 /* A sum that changes whenever another process joins. */
-uint64_t store_joiners_sum(const struct store_member_records *lines, unsigned self);
-/* An incarnation behind that of @line, which nobody else has. */
-uint64_t store_next_incarnation(const struct store_member_record *line);
+uint64_t store_joiners_sum(const struct store_member_records *member_records, unsigned self);
+/* An incarnation behind that of @record, which nobody else has. */
+uint64_t store_next_incarnation(const struct store_member_record *record);
 
 /* The same for two descriptors only if one kernel keeps their locks in one place: same boot, same
  * mounted file system. */

@@ -34,9 +34,10 @@ static bool is_same_record(const struct store_member_record *a, const struct sto
 }
 
 /* Its writer is a member or joins, and has a lock domain. */
-static bool claims_alive(const struct store_member_record *line)
+static bool claims_alive(const struct store_member_record *record)
 {
-	return (line->stage == STORE_MEMBER || line->stage == STORE_JOINING) && line->lock_domain;
+	return (record->stage == STORE_MEMBER || record->stage == STORE_JOINING) &&
+	       record->lock_domain;
 }
 
 /* --- find suspects ---------------------------------------------------------------------------- */
@@ -44,14 +45,14 @@ static bool claims_alive(const struct store_member_record *line)
 /* Before our first record is written: the last process with our node number may live, too. */
 static int announce_joining(struct store_suspects *suspects, struct store_cycle *cycle)
 {
-	struct store_member_records lines;
-	const struct store_member_record *before = &lines.at[cycle->node];
+	struct store_member_records member_records;
+	const struct store_member_record *before = &member_records.at[cycle->node];
 	int rc;
 
 	if (cycle->own.incarnation)
 		return 0;
 	store_drop_page_cache(cycle->fd);
-	rc = store_member_records_read(cycle->fd, &lines);
+	rc = store_member_records_read(cycle->fd, &member_records);
 	if (rc < 0)
 		return rc;
 	suspects->own = claims_alive(before) && before->lock_domain != cycle->lock_domain;
@@ -60,7 +61,7 @@ static int announce_joining(struct store_suspects *suspects, struct store_cycle 
 		.incarnation = store_next_incarnation(before),
 		.acked = UINT64_MAX, /* no commit waits for us */
 		.lock_domain = cycle->nodes > 1 ? cycle->lock_domain : 0,
-		.joiners_seen = store_joiners_sum(&lines, cycle->node),
+		.joiners_seen = store_joiners_sum(&member_records, cycle->node),
 	};
 	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
@@ -68,22 +69,22 @@ static int announce_joining(struct store_suspects *suspects, struct store_cycle 
 
 /* Its lock is free. 1: it is a suspect. */
 static int suspect_one(struct store_suspects *suspects, unsigned node,
-		       const struct store_member_record *line, uint64_t here)
+		       const struct store_member_record *record, uint64_t here)
 {
-	if (!claims_alive(line) || is_same_record(line, &suspects->dead[node]))
+	if (!claims_alive(record) || is_same_record(record, &suspects->dead[node]))
 		return 0;
-	if (line->lock_domain == here) {
-		suspects->dead[node] = *line;
+	if (record->lock_domain == here) {
+		suspects->dead[node] = *record;
 		return 0;
 	}
-	suspects->of[node] = *line;
+	suspects->of[node] = *record;
 	return 1;
 }
 
 int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cycle)
 {
 	int held[WEFT_STORE_NODES_MAX + 1];
-	struct store_member_records lines;
+	struct store_member_records member_records;
 	int rc = announce_joining(suspects, cycle), any;
 
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++) {
@@ -92,14 +93,15 @@ int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cyc
 	}
 	store_drop_page_cache(cycle->fd);
 	if (!rc)
-		rc = store_member_records_read(cycle->fd, &lines);
+		rc = store_member_records_read(cycle->fd, &member_records);
 	if (rc < 0)
 		return rc;
 	memset(suspects->of, 0, sizeof(suspects->of));
 	any = suspects->own;
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
 		if (!held[node])
-			any |= suspect_one(suspects, node, &lines.at[node], cycle->lock_domain);
+			any |= suspect_one(suspects, node, &member_records.at[node],
+					   cycle->lock_domain);
 	return any;
 }
 
@@ -113,10 +115,10 @@ static int found_alive(struct store_suspects *suspects, unsigned node)
 
 /* Two processes that join at once answer each other. -EXDEV: another process writes our record. */
 static int answer_joiners(struct store_suspects *suspects, struct store_cycle *cycle,
-			  const struct store_member_records *lines)
+			  const struct store_member_records *member_records)
 {
-	const struct store_member_record *there = &lines->at[cycle->node];
-	uint64_t asked = store_joiners_sum(lines, cycle->node);
+	const struct store_member_record *there = &member_records->at[cycle->node];
+	uint64_t asked = store_joiners_sum(member_records, cycle->node);
 
 	if (there->incarnation && there->incarnation != cycle->own.incarnation)
 		return found_alive(suspects, cycle->node);
@@ -128,27 +130,27 @@ static int answer_joiners(struct store_suspects *suspects, struct store_cycle *c
 
 /* A node with a new incarnation is not this suspect any more; the next round finds it. */
 static int check_suspect(struct store_suspects *suspects, unsigned node,
-			 const struct store_member_record *line)
+			 const struct store_member_record *record)
 {
 	const struct store_member_record *was = &suspects->of[node];
 
-	if (!was->incarnation || line->incarnation != was->incarnation ||
-	    is_same_record(line, was) || line->stage == STORE_LEFT)
+	if (!was->incarnation || record->incarnation != was->incarnation ||
+	    is_same_record(record, was) || record->stage == STORE_LEFT)
 		return 0;
 	return found_alive(suspects, node);
 }
 
 static int poll_suspects(struct store_suspects *suspects, struct store_cycle *cycle)
 {
-	struct store_member_records lines;
+	struct store_member_records member_records;
 	int rc;
 
 	store_drop_page_cache(cycle->fd);
-	rc = store_member_records_read(cycle->fd, &lines);
+	rc = store_member_records_read(cycle->fd, &member_records);
 	if (!rc)
-		rc = answer_joiners(suspects, cycle, &lines);
+		rc = answer_joiners(suspects, cycle, &member_records);
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++)
-		rc = check_suspect(suspects, node, &lines.at[node]);
+		rc = check_suspect(suspects, node, &member_records.at[node]);
 	return rc;
 }
 
@@ -183,16 +185,16 @@ int store_suspects_probe(struct store_suspects *suspects, struct store_cycle *cy
 /* A node that is back has another record. */
 int store_suspects_mark_left(const struct store_suspects *suspects, const struct store_cycle *cycle)
 {
-	struct store_member_records lines;
-	int rc = store_member_records_read(cycle->fd, &lines);
+	struct store_member_records member_records;
+	int rc = store_member_records_read(cycle->fd, &member_records);
 
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX && !rc; node++) {
-		struct store_member_record *line = &lines.at[node];
+		struct store_member_record *record = &member_records.at[node];
 
-		if (!line->incarnation || !is_same_record(line, &suspects->dead[node]))
+		if (!record->incarnation || !is_same_record(record, &suspects->dead[node]))
 			continue;
-		line->stage = STORE_LEFT;
-		rc = store_member_record_write(cycle->fd, node, line);
+		record->stage = STORE_LEFT;
+		rc = store_member_record_write(cycle->fd, node, record);
 	}
 	return rc;
 }

@@ -84,36 +84,36 @@ static bool unlisted_hosts_at_limit(const struct weft_target *t, uint32_t queues
 	       (tgt_any_host_listed(t) && t->nqueues - t->ndiscovery >= three_quarters(t));
 }
 
-static bool tenant_at_limit(const struct weft_subsys *s, const struct tgt_tenant *share,
+static bool tenant_at_limit(const struct weft_subsys *s, const struct tgt_tenant *tenant,
 			    const char *hostnqn)
 {
-	uint32_t queues = share ? share->queues : 0;
+	uint32_t queues = tenant ? tenant->queues : 0;
 
 	return tgt_host_listed(s, hostnqn) ? listed_host_at_limit(s->target, queues) :
 					     unlisted_hosts_at_limit(s->target, queues);
 }
 
-static const char *limit_scope_text(const struct weft_subsys *s, const struct tgt_tenant *share,
+static const char *limit_scope_text(const struct weft_subsys *s, const struct tgt_tenant *tenant,
 				    const char *hostnqn)
 {
-	bool alone = share && share->queues >= three_quarters(s->target);
+	bool alone = tenant && tenant->queues >= three_quarters(s->target);
 
 	if (tgt_host_listed(s, hostnqn))
 		return alone ? "" : ", with all that no subsystem names,";
 	return alone ? ", with others at its address," : ", with all other hosts,";
 }
 
-uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *share, const char *hostnqn,
-		   const struct sockaddr_storage *peer)
+uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *tenant,
+		   const char *hostnqn, const struct sockaddr_storage *peer)
 {
 	struct weft_target *t = s->target;
 
 	if (s->discovery)
 		return admit_discovery(t, peer);
-	if (tenant_at_limit(s, share, hostnqn)) {
+	if (tenant_at_limit(s, tenant, hostnqn)) {
 		weft_peer_log(WEFT_LOG_WARN,
 			      "%s: host %s%s has three quarters of max_queues (%u) and gets no more",
-			      s->nqn, tgt_host_name(hostnqn), limit_scope_text(s, share, hostnqn),
+			      s->nqn, tgt_host_name(hostnqn), limit_scope_text(s, tenant, hostnqn),
 			      t->queues_max);
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
 	}

@@ -36,32 +36,32 @@ static struct tgt_flow *req_flow(struct weft_target *t, struct weft_req *req)
 static void flow_enqueue(struct tgt_control_queue *queue, struct tgt_flow *flow,
 			 struct weft_req *req)
 {
-	struct tgt_tenant *share = flow->tenant;
+	struct tgt_tenant *tenant = flow->tenant;
 
 	weft_list_push(&flow->reqs, &req->link);
 	if (weft_list_empty(&flow->ready))
-		weft_list_push(&share->flows, &flow->ready);
-	if (weft_list_empty(&share->ready))
-		weft_list_push(&queue->ready, &share->ready);
+		weft_list_push(&tenant->flows, &flow->ready);
+	if (weft_list_empty(&tenant->ready))
+		weft_list_push(&queue->ready, &tenant->ready);
 }
 
 /* The next flow of the next tenant. */
 static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
 {
 	struct weft_list *link = weft_list_pop(&queue->ready);
-	struct tgt_tenant *share;
+	struct tgt_tenant *tenant;
 	struct tgt_flow *flow;
 	struct weft_req *req;
 
 	if (!link)
 		return NULL;
-	share = container_of(link, struct tgt_tenant, ready);
-	flow = container_of(weft_list_pop(&share->flows), struct tgt_flow, ready);
+	tenant = container_of(link, struct tgt_tenant, ready);
+	flow = container_of(weft_list_pop(&tenant->flows), struct tgt_flow, ready);
 	req = container_of(weft_list_pop(&flow->reqs), struct weft_req, link);
 	if (!weft_list_empty(&flow->reqs))
-		weft_list_push(&share->flows, &flow->ready);
-	if (!weft_list_empty(&share->flows))
-		weft_list_push(&queue->ready, &share->ready);
+		weft_list_push(&tenant->flows, &flow->ready);
+	if (!weft_list_empty(&tenant->flows))
+		weft_list_push(&queue->ready, &tenant->ready);
 	return req;
 }
 

@@ -14,25 +14,25 @@
  * Invariant: a waiter on a list awaits a queue that exists, and so does its subsystem. */
 #include "target/internal.h"
 
-/* To the first queue that @over waits for. False: there is none. */
-static bool attach_to_draining_queue(struct tgt_drain_wait *over)
+/* To the first queue that @drain waits for. False: there is none. */
+static bool attach_to_draining_queue(struct tgt_drain_wait *drain)
 {
 	struct tgt_ctrl *ctrl;
 	struct tgt_queue *queue;
 
-	weft_list_for_each(ctrl, &over->subsys->ctrls, link)
+	weft_list_for_each(ctrl, &drain->subsys->ctrls, link)
 		weft_list_for_each(queue, &ctrl->queues, link)
-			if (over->awaits(over, queue)) {
-				weft_list_push(&queue->drain_waits, &over->queue_link);
+			if (drain->awaits(drain, queue)) {
+				weft_list_push(&queue->drain_waits, &drain->queue_link);
 				return true;
 			}
 	return false;
 }
 
-static void drain_wait_finish(struct tgt_drain_wait *over, bool all)
+static void drain_wait_finish(struct tgt_drain_wait *drain, bool all)
 {
-	tgt_drain_wait_cancel(over);
-	over->done(over, all);
+	tgt_drain_wait_cancel(drain);
+	drain->done(drain, all);
 }
 
 static void drain_wait_expired(struct weft_timer *timer)
@@ -40,18 +40,18 @@ static void drain_wait_expired(struct weft_timer *timer)
 	drain_wait_finish(container_of(timer, struct tgt_drain_wait, timer), false);
 }
 
-void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms)
+void tgt_drain_wait_start(struct tgt_drain_wait *drain, unsigned limit_ms)
 {
-	struct weft_target *t = over->subsys->target;
+	struct weft_target *t = drain->subsys->target;
 
-	if (!attach_to_draining_queue(over)) {
-		over->done(over, true);
+	if (!attach_to_draining_queue(drain)) {
+		drain->done(drain, true);
 		return;
 	}
-	weft_list_push(&t->drain_waits, &over->link);
-	over->timer.fn = drain_wait_expired;
+	weft_list_push(&t->drain_waits, &drain->link);
+	drain->timer.fn = drain_wait_expired;
 	if (limit_ms)
-		weft_timer_set(t->control, &over->timer, limit_ms);
+		weft_timer_set(t->control, &drain->timer, limit_ms);
 }
 
 /* One waiter at a time: done() may start another wait, or cancel one. */
@@ -61,16 +61,17 @@ void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
 
 	assert_on_control(gone->ctrl->subsys->target);
 	while ((link = weft_list_pop(&gone->drain_waits))) {
-		struct tgt_drain_wait *over = container_of(link, struct tgt_drain_wait, queue_link);
+		struct tgt_drain_wait *drain = container_of(link, struct tgt_drain_wait,
+							    queue_link);
 
-		if (!attach_to_draining_queue(over))
-			drain_wait_finish(over, true);
+		if (!attach_to_draining_queue(drain))
+			drain_wait_finish(drain, true);
 	}
 }
 
-void tgt_drain_wait_cancel(struct tgt_drain_wait *over)
+void tgt_drain_wait_cancel(struct tgt_drain_wait *drain)
 {
-	weft_list_remove(&over->link);
-	weft_list_remove(&over->queue_link);
-	weft_timer_stop(over->subsys->target->control, &over->timer);
+	weft_list_remove(&drain->link);
+	weft_list_remove(&drain->queue_link);
+	weft_timer_stop(drain->subsys->target->control, &drain->timer);
 }

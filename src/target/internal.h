@@ -428,14 +428,14 @@ struct tgt_drain_wait {
 	struct weft_list queue_link; /* queue->drain_waits */
 	struct weft_subsys *subsys;
 	struct weft_timer timer;
-	bool (*awaits)(const struct tgt_drain_wait *over, const struct tgt_queue *queue);
-	void (*done)(struct tgt_drain_wait *over, bool all); /* @all drained, or time is up */
+	bool (*awaits)(const struct tgt_drain_wait *drain, const struct tgt_queue *queue);
+	void (*done)(struct tgt_drain_wait *drain, bool all); /* @all drained, or time is up */
 };
 /* done() when no queue of the subsystem is awaited any more, perhaps before this returns.
  * @limit_ms 0: however long that takes. */
-void tgt_drain_wait_start(struct tgt_drain_wait *over, unsigned limit_ms);
-void tgt_drain_wait_cancel(struct tgt_drain_wait *over); /* done() does not follow */
-void tgt_drain_wait_queue_gone(struct tgt_queue *gone);  /* it is off its controller */
+void tgt_drain_wait_start(struct tgt_drain_wait *drain, unsigned limit_ms);
+void tgt_drain_wait_cancel(struct tgt_drain_wait *drain); /* done() does not follow */
+void tgt_drain_wait_queue_gone(struct tgt_queue *gone);   /* it is off its controller */
 
 /* stale.c: calls @go_on when storage has no command of a lost connection of this host any more */
 void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
@@ -443,8 +443,8 @@ void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 
 /* admission.c: 0 if a Connect to @s gets a queue, or a status. A discovery controller may be
  * evicted for it. */
-uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *share, const char *hostnqn,
-		   const struct sockaddr_storage *peer);
+uint16_t tgt_admit(const struct weft_subsys *s, const struct tgt_tenant *tenant,
+		   const char *hostnqn, const struct sockaddr_storage *peer);
 void tgt_admission_add_queue(const struct tgt_queue *queue); /* the target has one more */
 void tgt_admission_remove_queue(const struct tgt_queue *queue);
 

@@ -93,9 +93,9 @@ struct tgt_ns *tgt_ns_enter(struct weft_req *req, bool writer, void (*retry)(str
 	return tgt_ns_try_enter(req, ns, writer, retry) ? ns : NULL;
 }
 
-bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level hold)
+bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level level)
 {
-	switch (hold) {
+	switch (level) {
 	case NS_QUIESCE_WRITERS:
 		return local->writers;
 	case NS_QUIESCE_ALL:

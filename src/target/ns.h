@@ -79,7 +79,7 @@ struct tgt_ns_quiesce {
 	struct tgt_ns *ns; /* in quiesced(), NULL: the namespace is gone, there is nothing to end */
 	enum ns_quiesce_level level;
 	struct weft_reactor *reactor; /* where quiesced() runs */
-	void (*quiesced)(struct tgt_ns_quiesce *fence);
+	void (*quiesced)(struct tgt_ns_quiesce *quiesce);
 };
 
 /* All namespaces of a subsystem. Published as a whole, replaced, never changed. */
@@ -110,8 +110,8 @@ void tgt_ns_leave(struct weft_req *req);
 void tgt_ns_pin(struct weft_req *req);
 /* For weft_qpair_ops: since when somebody has waited for the memory that @req pins. */
 uint64_t tgt_ns_awaited_since(struct weft_req *req);
-/* Are there commands that level @hold waits for? */
-bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level hold);
+/* Are there commands that level @level waits for? */
+bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level level);
 
 /* ns_add.c, on the control reactor: publishes a table with @ns, or without a namespace (NULL),
  * under @nsid. */
@@ -157,7 +157,7 @@ void tgt_barrier_requeue(struct tgt_barrier *barrier, struct weft_poll_group *gr
 void tgt_free_after_barrier(struct weft_target *t, struct tgt_barrier *barrier, void *old);
 
 /* ns_quiesce.c */
-void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *fence,
+void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce,
 			  struct weft_target *t);                  /* from any reactor */
 void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t); /* by the user that has it */
 bool tgt_ns_quiesce_idle(const struct tgt_ns *ns);

@@ -21,7 +21,7 @@
 enum { LOST_SCANS = 3, LIMIT_MS = 8000 };
 
 struct stale_wait {
-	struct tgt_drain_wait over;
+	struct tgt_drain_wait drain;
 	struct tgt_barrier *barrier;
 	struct weft_req *req;
 	void (*go_on)(struct weft_req *req);
@@ -50,9 +50,9 @@ static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_g
 	tgt_barrier_arrive(barrier, group);
 }
 
-static bool queue_is_stale(const struct tgt_drain_wait *over, const struct tgt_queue *queue)
+static bool queue_is_stale(const struct tgt_drain_wait *drain, const struct tgt_queue *queue)
 {
-	const struct stale_wait *stale = container_of(over, struct stale_wait, over);
+	const struct stale_wait *stale = container_of(drain, struct stale_wait, drain);
 
 	return tgt_queue_drains(queue) && queue_is_of_host(queue, &stale->data);
 }
@@ -63,9 +63,9 @@ static void stale_wait_free(struct stale_wait *stale)
 	free(stale);
 }
 
-static void stale_drained(struct tgt_drain_wait *over, bool all)
+static void stale_drained(struct tgt_drain_wait *drain, bool all)
 {
-	struct stale_wait *stale = container_of(over, struct stale_wait, over);
+	struct stale_wait *stale = container_of(drain, struct stale_wait, drain);
 
 	if (all) {
 		stale->go_on(stale->req);
@@ -87,11 +87,11 @@ static void lost_scan_done(struct tgt_barrier *barrier)
 		tgt_barrier_start(barrier);
 		return;
 	}
-	stale->over.subsys = tgt_subsys_find_any(barrier->target, stale->data.subsysnqn);
-	if (stale->over.subsys)
-		tgt_drain_wait_start(&stale->over, LIMIT_MS);
+	stale->drain.subsys = tgt_subsys_find_any(barrier->target, stale->data.subsysnqn);
+	if (stale->drain.subsys)
+		tgt_drain_wait_start(&stale->drain, LIMIT_MS);
 	else
-		stale_drained(&stale->over, true);
+		stale_drained(&stale->drain, true);
 }
 
 void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
@@ -107,8 +107,8 @@ void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 		tgt_control_reply(req, SC_COMMAND(CONNECT_CTRL_BUSY));
 		return;
 	}
-	stale->over.awaits = queue_is_stale;
-	stale->over.done = stale_drained;
+	stale->drain.awaits = queue_is_stale;
+	stale->drain.done = stale_drained;
 	stale->req = req;
 	stale->go_on = go_on;
 	memcpy(&stale->data, req->data, sizeof(stale->data));

@@ -28,18 +28,18 @@ struct tgt_tenants {
 	struct tgt_flow_local locals[]; /* by poll group, of addresses */
 };
 
-static void tenant_init(struct tgt_tenant *share)
+static void tenant_init(struct tgt_tenant *tenant)
 {
-	share->queues = 0;
-	weft_list_init(&share->flows);
-	weft_list_init(&share->ready);
+	tenant->queues = 0;
+	weft_list_init(&tenant->flows);
+	weft_list_init(&tenant->ready);
 }
 
-/* @share NULL: the flow is a tenant of its own. */
-static void flow_init(struct tgt_flow *flow, struct tgt_tenant *share, const char *hostnqn)
+/* @tenant NULL: the flow is a tenant of its own. */
+static void flow_init(struct tgt_flow *flow, struct tgt_tenant *tenant, const char *hostnqn)
 {
 	tenant_init(&flow->own);
-	flow->tenant = share ? share : &flow->own;
+	flow->tenant = tenant ? tenant : &flow->own;
 	flow->ctrls = 0;
 	flow->per_reactor = NULL;
 	strcpy(flow->hostnqn, hostnqn);
@@ -70,37 +70,38 @@ static void flow_local_init(struct tgt_flow_local *local, struct tgt_flow_local 
 	weft_rx_quota_init(&local->rx_quota);
 }
 
-/* By poll group, where the flows of @share take turns; NULL: it has one flow. */
+/* By poll group, where the flows of @tenant take turns; NULL: it has one flow. */
 static struct tgt_flow_local *address_local(const struct weft_target *t,
-					    const struct tgt_tenant *share)
+					    const struct tgt_tenant *tenant)
 {
-	return share ? &t->tenants->locals[(share - t->tenants->addresses) * t->npoll_groups] :
-		       NULL;
+	return tenant ? &t->tenants->locals[(tenant - t->tenants->addresses) * t->npoll_groups] :
+			NULL;
 }
 
-static struct tgt_flow *flow_new(const struct weft_target *t, struct tgt_tenant *share,
+static struct tgt_flow *flow_new(const struct weft_target *t, struct tgt_tenant *tenant,
 				 const char *hostnqn)
 {
 	struct tgt_flow *flow = malloc(sizeof(*flow) +
 				       t->npoll_groups * sizeof(flow->per_reactor[0]));
-	struct tgt_flow_local *within = address_local(t, share);
+	struct tgt_flow_local *within = address_local(t, tenant);
 
 	if (!flow)
 		return NULL;
-	flow_init(flow, share, hostnqn);
+	flow_init(flow, tenant, hostnqn);
 	flow->per_reactor = (void *)(flow + 1);
 	for (unsigned i = 0; i < t->npoll_groups; i++)
 		flow_local_init(&flow->per_reactor[i], within ? &within[i] : NULL);
 	return flow;
 }
 
-static struct tgt_flow *flow_find(const struct weft_target *t, const struct tgt_tenant *share,
+static struct tgt_flow *flow_find(const struct weft_target *t, const struct tgt_tenant *tenant,
 				  const char *hostnqn)
 {
 	struct tgt_flow *flow;
 
 	weft_list_for_each(flow, &t->tenants->flows, link)
-		if (flow->tenant == (share ? share : &flow->own) && !strcmp(flow->hostnqn, hostnqn))
+		if (flow->tenant == (tenant ? tenant : &flow->own) &&
+		    !strcmp(flow->hostnqn, hostnqn))
 			return flow;
 	return NULL;
 }
@@ -108,10 +109,10 @@ static struct tgt_flow *flow_find(const struct weft_target *t, const struct tgt_
 const struct tgt_tenant *tgt_tenant_find(const struct weft_subsys *s, const char *hostnqn,
 					 const struct sockaddr_storage *peer)
 {
-	const struct tgt_tenant *share = tenant_of_address(s, hostnqn, peer);
-	const struct tgt_flow *flow = share ? NULL : flow_find(s->target, NULL, hostnqn);
+	const struct tgt_tenant *tenant = tenant_of_address(s, hostnqn, peer);
+	const struct tgt_flow *flow = tenant ? NULL : flow_find(s->target, NULL, hostnqn);
 
-	return flow ? flow->tenant : share;
+	return flow ? flow->tenant : tenant;
 }
 
 /* --- controllers come and go ------------------------------------------------------------------ */
@@ -124,8 +125,8 @@ struct tgt_flow *tgt_flow_unknown(struct weft_target *t)
 int tgt_flow_join(struct tgt_ctrl *ctrl)
 {
 	struct weft_target *t = ctrl->subsys->target;
-	struct tgt_tenant *share = tenant_of_address(ctrl->subsys, ctrl->hostnqn, &ctrl->peer);
-	struct tgt_flow *flow = flow_find(t, share, ctrl->hostnqn);
+	struct tgt_tenant *tenant = tenant_of_address(ctrl->subsys, ctrl->hostnqn, &ctrl->peer);
+	struct tgt_flow *flow = flow_find(t, tenant, ctrl->hostnqn);
 
 	assert_on_control(ctrl->subsys->target);
 	if (ctrl->subsys->discovery) {
@@ -133,7 +134,7 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 		return 0;
 	}
 	if (!flow) {
-		flow = flow_new(t, share, ctrl->hostnqn);
+		flow = flow_new(t, tenant, ctrl->hostnqn);
 		if (!flow)
 			return -ENOMEM;
 		weft_list_push(&t->tenants->flows, &flow->link);
@@ -176,18 +177,18 @@ struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 int tgt_tenants_create(struct weft_target *t)
 {
 	size_t nlocals = (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups;
-	struct tgt_tenants *shares = calloc(1,
-					    sizeof(*shares) + nlocals * sizeof(shares->locals[0]));
+	struct tgt_tenants *tenants = calloc(1, sizeof(*tenants) +
+							nlocals * sizeof(tenants->locals[0]));
 
-	if (!shares)
+	if (!tenants)
 		return -ENOMEM;
-	weft_list_init(&shares->flows);
-	flow_init(&shares->unknown, NULL, "");
+	weft_list_init(&tenants->flows);
+	flow_init(&tenants->unknown, NULL, "");
 	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
-		tenant_init(&shares->addresses[i]);
+		tenant_init(&tenants->addresses[i]);
 	for (size_t i = 0; i < nlocals; i++)
-		flow_local_init(&shares->locals[i], NULL);
-	t->tenants = shares;
+		flow_local_init(&tenants->locals[i], NULL);
+	t->tenants = tenants;
 	return 0;
 }
 

@@ -1078,19 +1078,19 @@ static void a_pair_waits_for_a_piece(void **state)
 
 static bool held;
 
-static void note_held(struct tgt_ns_quiesce *fence)
+static void note_quiesced(struct tgt_ns_quiesce *quiesce)
 {
 	held = true;
 }
 
-static void hold_passing(struct tgt_ns_quiesce *fence)
+static void quiesce_passing(struct tgt_ns_quiesce *quiesce)
 {
 	held = false;
-	*fence = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(stepped_subsys, PASSING),
-					  .level = NS_QUIESCE_ALL,
-					  .reactor = stepped_target->control,
-					  .quiesced = note_held };
-	tgt_ns_quiesce_begin(fence, stepped_target);
+	*quiesce = (struct tgt_ns_quiesce){ .ns = tgt_ns_find(stepped_subsys, PASSING),
+					    .level = NS_QUIESCE_ALL,
+					    .reactor = stepped_target->control,
+					    .quiesced = note_quiesced };
+	tgt_ns_quiesce_begin(quiesce, stepped_target);
 	for (unsigned turns = 0; !held; turns++) {
 		assert_true(turns < PIECE_TURNS);
 		bounded_turn();
@@ -1104,19 +1104,19 @@ static void hold_passing(struct tgt_ns_quiesce *fence)
 /* While somebody has the namespace for itself, the command waits, and can be aborted. */
 static void a_hold_is_waited_for(void **state)
 {
-	struct tgt_ns_quiesce fence;
+	struct tgt_ns_quiesce quiesce;
 
 	for_each_named(i, longs, name) {
 		begin_long(i);
-		hold_passing(&fence);
-		tgt_ns_quiesce_end(fence.ns, stepped_target);
+		quiesce_passing(&quiesce);
+		tgt_ns_quiesce_end(quiesce.ns, stepped_target);
 		bounded_turns(LOOKS);
 		assert_true(flood->answered < flood->sent);
-		hold_passing(&fence);
+		quiesce_passing(&quiesce);
 		abort_it();
 		answered_within_pieces(flood);
 		assert_int_equal(status_of(flood), SC_GENERIC(ABORT_REQ));
-		tgt_ns_quiesce_end(fence.ns, stepped_target);
+		tgt_ns_quiesce_end(quiesce.ns, stepped_target);
 		bounded_turns(LOOKS);
 		remove_it();
 		close_flooder();
@@ -1128,7 +1128,7 @@ static void a_hold_is_waited_for(void **state)
 static void a_quiesce_costs_no_buffer(void **state)
 {
 	struct raw_host *readers[2];
-	struct tgt_ns_quiesce fence;
+	struct tgt_ns_quiesce quiesce;
 
 	for (size_t i = 1; i < COUNT(buffered); i++) {
 		struct weft_backend *be = open_here(&inside);
@@ -1141,14 +1141,14 @@ static void a_quiesce_costs_no_buffer(void **state)
 		buffered[i].send(flood, PASSING);
 		raw_host_delivered(flood);
 		bounded_turns(LOOKS);
-		hold_passing(&fence);
+		quiesce_passing(&quiesce);
 		let_one_go();
 		send_read(other, SLOW, 7, PIECE);
 		raw_host_delivered(other);
 		bounded_turns(LOOKS);
 		assert_false(storage_has(7 * BLOCK));
 		assert_int_equal(flood->answered, flood->sent - 1);
-		tgt_ns_quiesce_end(fence.ns, stepped_target);
+		tgt_ns_quiesce_end(quiesce.ns, stepped_target);
 		until_answered(flood);
 		assert_int_equal(status_of(flood), 0);
 		let_all_go(other);
@@ -1196,19 +1196,19 @@ static void a_pair_waits_for_its_buffer_outside(void **state)
 static void preempted_while_quiesced(void (*send)(struct raw_host *raw, uint32_t nsid),
 				     uint16_t status)
 {
-	struct tgt_ns_quiesce fence;
+	struct tgt_ns_quiesce quiesce;
 	unsigned before;
 
 	stepped_ns_add(PASSING, BLOCK, open_here(&inside));
 	open_flooder();
-	hold_passing(&fence);
+	quiesce_passing(&quiesce);
 	before = flood->answered;
 	send(flood, PASSING);
 	raw_host_delivered(flood);
 	bounded_turns(LOOKS);
 	preempt_and_abort();
 	assert_int_equal(flood->answered, before + 1); /* the Register, by preempt_and_abort() */
-	tgt_ns_quiesce_end(fence.ns, stepped_target);
+	tgt_ns_quiesce_end(quiesce.ns, stepped_target);
 	until_answered(flood);
 	assert_int_equal(status_of(flood), status);
 	unreserve();

@@ -42,9 +42,9 @@ static void free_ccr(struct ccr *ccr)
 
 /* --- a reset, from its start to its end ------------------------------------------------------- */
 
-static void ccr_reply(struct ccr *ccr, uint16_t sc, bool over)
+static void ccr_reply(struct ccr *ccr, uint16_t sc, bool done)
 {
-	ccr->req->cqe.result = cpu_to_le64(over ? NVME_CCR_IRS : 0);
+	ccr->req->cqe.result = cpu_to_le64(done ? NVME_CCR_IRS : 0);
 	tgt_control_reply(ccr->req, sc);
 	ccr->req = NULL;
 }
@@ -77,14 +77,14 @@ static struct ccr *ccr_new(struct weft_req *req)
 
 /* --- of a controller of ours ------------------------------------------------------------------ */
 
-static bool is_of_impacted(const struct tgt_drain_wait *over, const struct tgt_queue *queue)
+static bool is_of_impacted(const struct tgt_drain_wait *drain, const struct tgt_queue *queue)
 {
-	return queue->ctrl == container_of(over, struct ccr, drain)->impacted;
+	return queue->ctrl == container_of(drain, struct ccr, drain)->impacted;
 }
 
-static void ccr_drained(struct tgt_drain_wait *over, bool all)
+static void ccr_drained(struct tgt_drain_wait *drain, bool all)
 {
-	struct ccr *ccr = container_of(over, struct ccr, drain);
+	struct ccr *ccr = container_of(drain, struct ccr, drain);
 
 	if (all) {
 		ccr_finish(ccr, 0);
@@ -92,7 +92,7 @@ static void ccr_drained(struct tgt_drain_wait *over, bool all)
 	}
 	if (ccr->req)
 		ccr_reply(ccr, 0, false);
-	tgt_drain_wait_start(over, 0);
+	tgt_drain_wait_start(drain, 0);
 }
 
 /* 0: the reset has begun, and is answered later. */

@@ -31,53 +31,53 @@ static void count_list(struct weft_req *req)
 
 void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req))
 {
-	struct tgt_flow_local *share = tenant_of(req);
+	struct tgt_flow_local *local = tenant_of(req);
 
 	if (req->data) {
 		fetch(req);
-	} else if (share->lists < TGT_RANGE_LISTS_MAX && weft_list_empty(&share->waiting)) {
+	} else if (local->lists < TGT_RANGE_LISTS_MAX && weft_list_empty(&local->waiting)) {
 		count_list(req);
 		fetch(req);
 	} else {
 		tgt_req(req)->retry = fetch;
 		tgt_req(req)->waits = TGT_WAITS_FOR_LIST;
-		weft_list_push(&share->waiting, &req->link);
+		weft_list_push(&local->waiting, &req->link);
 	}
 }
 
-static void wake_next_later(struct tgt_flow_local *share, struct weft_req *req)
+static void wake_next_later(struct tgt_flow_local *local, struct weft_req *req)
 {
-	if (share->lists < TGT_RANGE_LISTS_MAX && !weft_list_empty(&share->waiting))
-		weft_reactor_defer(req->qp->group->reactor, &share->wake_task);
+	if (local->lists < TGT_RANGE_LISTS_MAX && !weft_list_empty(&local->waiting))
+		weft_reactor_defer(req->qp->group->reactor, &local->wake_task);
 }
 
 void tgt_io_list_release(struct weft_req *req)
 {
-	struct tgt_flow_local *share = tenant_of(req);
+	struct tgt_flow_local *local = tenant_of(req);
 
 	tgt_req(req)->list_counted = false;
-	weft_count_down(share->lists);
-	wake_next_later(share, req);
+	weft_count_down(local->lists);
+	wake_next_later(local, req);
 }
 
 void tgt_io_list_unwait(struct weft_req *req)
 {
-	struct tgt_flow_local *share = tenant_of(req);
+	struct tgt_flow_local *local = tenant_of(req);
 
 	weft_list_remove(&req->link);
-	if (weft_list_empty(&share->waiting))
-		weft_task_cancel(&share->wake_task);
+	if (weft_list_empty(&local->waiting))
+		weft_task_cancel(&local->wake_task);
 }
 
 /* One command in a turn. */
 void tgt_io_lists_wake_next(struct weft_task *task)
 {
-	struct tgt_flow_local *share = container_of(task, struct tgt_flow_local, wake_task);
-	struct weft_req *req = container_of(weft_list_pop(&share->waiting), struct weft_req, link);
+	struct tgt_flow_local *local = container_of(task, struct tgt_flow_local, wake_task);
+	struct weft_req *req = container_of(weft_list_pop(&local->waiting), struct weft_req, link);
 
 	tgt_req(req)->waits = TGT_WAITS_NOT;
 	count_list(req);
-	wake_next_later(share, req);
+	wake_next_later(local, req);
 	tgt_req(req)->retry(req);
 }
 
