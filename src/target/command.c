@@ -35,6 +35,7 @@ static void run_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
+	assert_on(req->qp->group->control);
 	if (!req->qp->owner)
 		tgt_connect(req);
 	else if (req->cmd.common.opcode == NVME_FABRICS_OPCODE)

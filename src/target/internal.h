@@ -208,7 +208,7 @@ struct tgt_ctrl {
 	uint64_t nerrors;
 	bool ana_event_due; /* report one when the ANA change is over */
 
-	/* Reactors read both, and set traffic. */
+	/* Reactors read these, and set traffic. */
 	atomic_bool write_cache, traffic;
 	_Atomic uint8_t ana[WEFT_ANA_GROUP_MAX]; /* enum weft_ana_state, by group - 1 */
 };

@@ -148,13 +148,13 @@ static void states(void **state)
 /* What is let go of, or goes away, is not served. */
 static void served(void **state)
 {
-	bool elsewhere[WEFT_ANA_GROUP_MAX];
+	bool not_ours[WEFT_ANA_GROUP_MAX];
 	struct owners o;
 
 	make(&o, "1 1>2 2 0", 0);
-	owners_elsewhere(&o, &first, elsewhere);
-	assert_false(elsewhere[0]);
-	assert_true(elsewhere[1] && elsewhere[2] && elsewhere[3] && elsewhere[4]);
+	owners_not_ours(&o, &first, not_ours);
+	assert_false(not_ours[0]);
+	assert_true(not_ours[1] && not_ours[2] && not_ours[3] && not_ours[4]);
 }
 
 /* Who serves a group and finds it another's, unasked, has proof that it was taken for gone. */
@@ -172,13 +172,13 @@ static void taken_from_one_that_serves_it(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool elsewhere[WEFT_ANA_GROUP_MAX];
+		bool not_ours[WEFT_ANA_GROUP_MAX];
 		struct owners o;
 
 		make(&o, cases[i].served, 0);
-		owners_elsewhere(&o, &first, elsewhere);
+		owners_not_ours(&o, &first, not_ours);
 		make(&o, cases[i].found, 0);
-		assert_int_equal(owners_lost_group(&o, &first, elsewhere), cases[i].group);
+		assert_int_equal(owners_lost_group(&o, &first, not_ours), cases[i].group);
 	}
 }
 

@@ -42,7 +42,7 @@ struct fence_query {
 	unsigned id, generation;
 	unsigned through; /* index of the path that it went through */
 };
-static_assert(HOST_PATHS_MAX <= 8, "mute has a bit for each");
+static_assert(HOST_PATHS_MAX <= 8, "cannot_tell has a bit for each");
 
 static void fence_query(struct host_path *path);
 

@@ -141,7 +141,7 @@ static bool apply_ownership(struct tgt_cluster *c)
 	const bool *was = c->subsys->ana.rules->elsewhere;
 	bool elsewhere[WEFT_ANA_GROUP_MAX];
 
-	owners_elsewhere(&c->owners, &c->view, elsewhere);
+	owners_not_ours(&c->owners, &c->view, elsewhere);
 	if (!memcmp(was, elsewhere, sizeof(elsewhere)))
 		return true;
 	log_served_change(c, was, elsewhere);
@@ -191,12 +191,12 @@ static bool serves_what_it_owns(const struct tgt_cluster *c)
 {
 	bool elsewhere[WEFT_ANA_GROUP_MAX];
 
-	owners_elsewhere(&c->owners, &c->view, elsewhere);
+	owners_not_ours(&c->owners, &c->view, elsewhere);
 	return !memcmp(c->subsys->ana.rules->elsewhere, elsewhere, sizeof(elsewhere));
 }
 
-/* A group that is to be released shows in the table before it is handed over: it is served here
- * until then. */
+/* A group that is to go is committed as LEAVING first. It is handed over by a later commit, when
+ * it is not served here any more. */
 static void advance_table(struct tgt_cluster *c)
 {
 	struct owners next = c->owners;

@@ -104,18 +104,18 @@ static void set_group(struct owners *o, const struct owners_view *view, uint32_t
 	assert(states[owners_group_state(o, view, group)].from & 1u << was);
 }
 
-void owners_elsewhere(const struct owners *o, const struct owners_view *view,
-		      bool elsewhere[WEFT_ANA_GROUP_MAX])
+void owners_not_ours(const struct owners *o, const struct owners_view *view,
+		     bool not_ours[WEFT_ANA_GROUP_MAX])
 {
 	for (uint32_t group = 1; group <= WEFT_ANA_GROUP_MAX; group++)
-		elsewhere[group - 1] = owners_group_state(o, view, group) != GROUP_OURS;
+		not_ours[group - 1] = owners_group_state(o, view, group) != GROUP_OURS;
 }
 
 uint32_t owners_lost_group(const struct owners *o, const struct owners_view *view,
-			   const bool elsewhere[WEFT_ANA_GROUP_MAX])
+			   const bool not_ours[WEFT_ANA_GROUP_MAX])
 {
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
-		if (!elsewhere[i] && o->owner[i] && o->owner[i] != view->self)
+		if (!not_ours[i] && o->owner[i] && o->owner[i] != view->self)
 			return i + 1;
 	return 0;
 }
@@ -178,7 +178,7 @@ static bool claim_group(struct owners *o, const struct owners_view *view, uint32
 }
 
 bool owners_advance(struct owners *o, const struct owners_view *view,
-		    bool (*left)(void *arg, uint32_t group, unsigned node), void *arg,
+		    bool (*has_residual_io)(void *arg, uint32_t group, unsigned node), void *arg,
 		    unsigned *waits)
 {
 	bool changed = false;
@@ -196,7 +196,7 @@ bool owners_advance(struct owners *o, const struct owners_view *view,
 			break;
 		case GROUP_UNOWNED:
 		case GROUP_ORPHANED:
-			if (left(arg, group, o->owner[group - 1]))
+			if (has_residual_io(arg, group, o->owner[group - 1]))
 				*waits |= OWNERS_WAIT_STORAGE;
 			else
 				changed |= claim_group(o, view, group, waits);

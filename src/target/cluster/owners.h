@@ -50,21 +50,21 @@ void owners_encode(const struct owners *o, uint8_t bytes[OWNERS_RECORD]);
 int owners_decode(struct owners *o, const void *bytes, size_t len);
 
 /* Groups that are not OURS. */
-void owners_elsewhere(const struct owners *o, const struct owners_view *view,
-		      bool elsewhere[WEFT_ANA_GROUP_MAX]);
-/* The first group that this member serves, as @elsewhere says, and another one owns; 0: none. That
+void owners_not_ours(const struct owners *o, const struct owners_view *view,
+		     bool not_ours[WEFT_ANA_GROUP_MAX]);
+/* The first group that this member serves, as @not_ours says, and another one owns; 0: none. That
  * cannot happen to a living member: only the owner gives a group away, after it has stopped serving
  * it. */
 uint32_t owners_lost_group(const struct owners *o, const struct owners_view *view,
-			   const bool elsewhere[WEFT_ANA_GROUP_MAX]);
+			   const bool not_ours[WEFT_ANA_GROUP_MAX]);
 /* Which member should have a group whose owner is gone or drains; 0: there is nobody but the
  * owner. */
 unsigned owners_successor(const struct owners *o, const struct owners_view *view, uint32_t group);
-/* Does this member's next step in the table. A group is not claimed while @left(arg, group, node) says
+/* Does this member's next step in the table. A group is not claimed while @has_residual_io(arg, group, node) says
  * that a node, or any that is gone (0), has residual I/O with its storage. Groups that are not
  * served here are released. True: the table has changed. @waits: what groups wait for. */
 bool owners_advance(struct owners *o, const struct owners_view *view,
-		    bool (*left)(void *arg, uint32_t group, unsigned node), void *arg,
+		    bool (*has_residual_io)(void *arg, uint32_t group, unsigned node), void *arg,
 		    unsigned *waits);
 
 #endif
