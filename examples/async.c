@@ -55,8 +55,7 @@ static void on_read_done(struct weft_cmd *cmd)
 	else
 		job->sum += sum_bytes(&cmd->iov[0]) + sum_bytes(&cmd->iov[1]);
 	job->reads++;
-	/* The command is its first member. None is submitted after an error. */
-	submit_read(job, (struct read *)cmd);
+	submit_read(job, (struct read *)cmd); /* whose first member the command is */
 }
 
 static void init_read(struct job *job, struct read *read)

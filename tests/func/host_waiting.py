@@ -201,7 +201,7 @@ def _(t):
 @with_target("nobody is there: the limit that is told is the one that ends it")
 def _(t):
     with start("bench", uri(t, 1, loss_timeout="2s"), "--time", "60", stdout=subprocess.DEVNULL) as bench:
-        weft.wait_until(t.controllers, "bench to connect")
+        weft.wait_until(lambda: any(c["reads"] for c in t.controllers()), "bench to read")
         t.kill9()
         said = told(bench, re.compile(r"waiting \d+ s for a path to namespace 1: .*; I/O fails after 2 s "
                                       r"\(fast_io_fail\)$"))

@@ -808,8 +808,8 @@ static void check_target(void)
 	must(!target->nqueues && !count_ctrls());
 	must(!target->ndiscovery && !target->nevicting &&
 	     !weft_addr_counts_max(&target->anonymous));
-	must(weft_list_empty(&target->drain_waits) && !target->teardowns && !target->frozen &&
-	     !target->store_frozen);
+	must(weft_list_empty(&target->drain_waits) && !target->teardowns &&
+	     target->freeze_state == TGT_SERVING);
 	for (unsigned i = 0; i < WORLD_GROUPS; i++)
 		check_group(target->poll_groups[i]);
 	for (unsigned i = 0; i < POOLS; i++)
