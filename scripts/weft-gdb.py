@@ -4,7 +4,7 @@
     (gdb) weft-queues                      a target: its connections, and their requests
     (gdb) weft-list &$weft_target()->listeners tgt_listener link
                                            any intrusive list: its head, the type, the member
-    (gdb) print *req                       requests, queue pairs, lists and errors print in one line
+    (gdb) print *req                       requests, queue pairs and errors print in one line
 """
 import gdb
 
@@ -76,15 +76,11 @@ class Line:
         return self.text(self.value)
 
 
-def list_text(head):
-    return f"list of {sum(1 for _ in links(head.address))}" if head.address else "list"
-
-
 def err_text(err):
     return err["text"].string() or "no error"
 
 
-PRINTERS = {"weft_req": request_text, "weft_qpair": queue_text, "weft_list": list_text, "weft_err": err_text}
+PRINTERS = {"weft_req": request_text, "weft_qpair": queue_text, "weft_err": err_text}
 
 
 def printer_of(value):
@@ -94,14 +90,17 @@ def printer_of(value):
 
 def daemon():
     """The target's process keeps everything in a local of weft_serve(), in its first thread."""
-    threads = gdb.selected_inferior().threads()
-    min(threads, key=lambda t: t.num).switch()
-    frame = gdb.newest_frame()
-    while frame and frame.name() != "weft_serve":
-        frame = frame.older()
-    if not frame:
-        raise gdb.GdbError("this process is not a target: no weft_serve() in its first thread")
-    return frame.read_var("d")
+    before = gdb.selected_thread()
+    min(gdb.selected_inferior().threads(), key=lambda t: t.num).switch()
+    try:
+        frame = gdb.newest_frame()
+        while frame and frame.name() != "weft_serve":
+            frame = frame.older()
+        if not frame:
+            raise gdb.GdbError("this process is not a target: no weft_serve() in its first thread")
+        return frame.read_var("d")
+    finally:
+        before.switch()
 
 
 class Target(gdb.Function):

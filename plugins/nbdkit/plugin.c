@@ -154,7 +154,7 @@ static int on_after_fork(void)
 }
 
 /* nbdkit has waited for I/O under way. When nbdkit is told to end, it does not close its clients'
- * exports; the volume connection does so here. */
+ * exports; they end with the process. */
 static void on_cleanup(void)
 {
 	if (!plugin_conn)

@@ -44,7 +44,8 @@ struct weft_text weft_short_size_text(uint64_t bytes)
 	struct weft_text text;
 	int unit = -1;
 
-	while (value >= 1024 && unit < (int)sizeof(units) - 2) {
+	/* What would be shown as 1024.0 is 1 of the next. */
+	while (value >= (unit < 0 ? 1024 : 1023.95) && unit < (int)sizeof(units) - 2) {
 		value /= 1024;
 		unit++;
 	}

@@ -32,7 +32,7 @@ unsigned weft_transport_index(const struct weft_transport *transport)
 {
 	unsigned index = 0;
 
-	while (weft_transport_at(index) != transport)
+	while (index < COUNT && transports[index].target != transport)
 		index++;
 	assert(index < COUNT);
 	return index;

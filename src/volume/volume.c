@@ -113,14 +113,27 @@ void weft_volume_set_user(struct weft_volume *volume, void *user)
 	pthread_mutex_unlock(&volume->conn->lock);
 }
 
+/* Without a namespace, the volume is as it was when somebody last looked. */
+static void info_keep_or_recall(struct weft_volume *volume, bool now, struct weft_ns_info *info)
+{
+	pthread_mutex_lock(&volume->conn->lock);
+	if (now)
+		volume->last_info = *info;
+	else
+		*info = volume->last_info;
+	pthread_mutex_unlock(&volume->conn->lock);
+}
+
 void weft_volume_info(struct weft_volume *volume, struct weft_ns_info *info)
 {
+	bool there;
+
 	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);
-	if (volume->ns)
+	there = volume->ns;
+	if (there)
 		weft_ns_info(volume->ns, info);
-	else
-		*info = volume->info;
 	pthread_rwlock_unlock(&volume->conn->ctrl_lock);
+	info_keep_or_recall(volume, there, info);
 }
 
 static bool info_if_present(struct weft_volume *volume, struct weft_ns_info *info)
@@ -138,14 +151,7 @@ static bool info_if_present(struct weft_volume *volume, struct weft_ns_info *inf
 
 void weft_volume_info_nowait(struct weft_volume *volume, struct weft_ns_info *info)
 {
-	bool now = info_if_present(volume, info);
-
-	pthread_mutex_lock(&volume->conn->lock);
-	if (now)
-		volume->last_info = *info;
-	else
-		*info = volume->last_info;
-	pthread_mutex_unlock(&volume->conn->lock);
+	info_keep_or_recall(volume, info_if_present(volume, info), info);
 }
 
 /* The library follows the changes of an open namespace. */

@@ -98,7 +98,8 @@ unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64
 
 uint64_t weft_volume_size(struct weft_volume *volume);
 /* Bytes read or written, fewer at the end of the volume, or -errno. A write that begins there or
- * beyond fails with -ENOSPC. Writes of one volume lose none of each other's bytes. */
+ * beyond fails with -ENOSPC. Writes of one volume through these calls lose none of each other's bytes; one by
+ * weft_volume_run() to a part of the same block at the same time may. */
 ssize_t weft_volume_read(struct weft_volume *volume, void *buf, size_t length, uint64_t offset);
 ssize_t weft_volume_write(struct weft_volume *volume, const void *buf, size_t length,
 			  uint64_t offset, unsigned flags);

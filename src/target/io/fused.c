@@ -25,7 +25,7 @@ static void fail_pair(struct weft_req *req, uint16_t sc)
 	finish_pair(req, sc, tgt_req(req)->partner, SC_GENERIC(FUSED_FAIL) | (sc & SC_DNR));
 }
 
-/* --- the first command waits alone ------------------------------------------------------------ */
+/* --- the namespace is quiesced, and after it -------------------------------------------------- */
 
 static void fused_unquiesce(struct weft_req *req)
 {
