@@ -250,7 +250,8 @@ static void scan_on_retry_timer(struct weft_timer *timer)
 	pthread_mutex_lock(&path->ctrl->lock);
 	host_ns_records_rescan_refused(path->ctrl, path->index);
 	pthread_mutex_unlock(&path->ctrl->lock);
-	host_scan_due(path);
+	if (host_path_is_connected(path)) /* else its set-up scans them */
+		host_scan_due(path);
 }
 
 static bool any_ns_refused(struct host_path *path)
