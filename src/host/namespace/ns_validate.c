@@ -7,7 +7,7 @@
  *             ├─ gone, or another one ─▶ not through this path
  *             └─ refused ─▶ not through this path, until a scan is answered
  *
- * Everything here is under ctrl->lock; the Identify data is in path->scan_page. */
+ * Everything here is under ctrl->lock; the Identify data is in path->scan.page. */
 #include <errno.h>
 #include <string.h>
 
