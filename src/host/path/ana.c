@@ -102,6 +102,7 @@ uint8_t host_ana_state(const struct host_path *path, uint32_t group)
 {
 	const struct host_ana_group *found;
 
+	assert_locked(&path->ctrl->lock);
 	if (!path->ana.groups || !group)
 		return NVME_ANA_STATE_OPTIMIZED;
 	found = find_ana_group(&path->ana, group);
@@ -144,7 +145,7 @@ static int apply_ana_log(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 	int n;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	n = parse_ana_log(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
 	qsort(path->ana.groups, path->ana.ngroups, sizeof(*path->ana.groups), by_id);
@@ -152,7 +153,7 @@ static int apply_ana_log(struct host_path *path)
 	path->ana.change_notified = false;
 	host_access_update(ctrl);
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return n;
 }
 
@@ -201,9 +202,9 @@ static void read_ana_log(struct host_path *path, void (*done)(struct host_admin 
 	struct host_ana *ana = &path->ana;
 	struct host_admin *a = &ana->cmd;
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	ana->reads_begun++;
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	ana_enter(ana, HOST_ANA_READING);
 	host_admin_prepare(a, "Get Log Page: ANA", done);
 	memset(ana->page, 0, ana->size);
@@ -254,11 +255,11 @@ void host_ana_changed(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 
 	host_ana_read(path);
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	path->ana.change_notified = path->ana.groups;
 	host_access_update(ctrl);
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 /* As many groups as the controller says it may have, and as one command moves. */
@@ -307,11 +308,11 @@ void host_ana_free(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	free(path->ana.groups);
 	free(path->ana.page);
 	path->ana.groups = NULL;
 	path->ana.page = NULL;
 	path->ana.ngroups = 0;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
