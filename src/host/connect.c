@@ -63,11 +63,12 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_path_spec *spec
 
 /* --- connecting ------------------------------------------------------------------------------- */
 
-/* Under ctrl->lock. 1: a path is live; -1: every path was tried and failed; 0: neither yet. */
+/* 1: a path is live; -1: every path was tried and failed; 0: neither yet. */
 static int connect_outcome(const struct weft_ctrl *ctrl)
 {
 	bool waiting = host_followers_pending(ctrl);
 
+	assert_locked(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
@@ -82,10 +83,10 @@ static bool wait_for_first_path(struct weft_ctrl *ctrl)
 {
 	int rc;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	while (!(rc = connect_outcome(ctrl)))
-		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
-	pthread_mutex_unlock(&ctrl->lock);
+		weft_mutex_wait(&ctrl->lock, &ctrl->changed);
+	weft_mutex_unlock(&ctrl->lock);
 	return rc > 0;
 }
 
@@ -111,7 +112,7 @@ static int report_failures(struct weft_ctrl *ctrl, struct weft_err *err)
 	struct failures all = { .rc = 0 };
 	struct host_follower *follower;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			add_failure(&all, ctrl->paths[i]->pub.address, ctrl->paths[i]->pub.rc,
@@ -120,7 +121,7 @@ static int report_failures(struct weft_ctrl *ctrl, struct weft_err *err)
 		if (follower->rc)
 			add_failure(&all, follower->address, follower->rc, follower->why.text);
 	}
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return weft_fail(err, all.rc, "%s", all.text.text);
 }
 
@@ -192,14 +193,14 @@ static int wait_for_path(struct host_path *path, struct weft_err *err)
 	struct weft_err why;
 	int rc;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	while (!path->pub.tried)
-		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
+		weft_mutex_wait(&ctrl->lock, &ctrl->changed);
 	rc = path->pub.state == WEFT_LIVE ? (int)path->id : path->pub.rc;
 	why = path->pub.why;
 	if (rc >= 0)
 		host_path_added(path);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return rc < 0 ? weft_fail(err, rc, "%s", why.text) : rc;
 }
 

@@ -91,7 +91,7 @@ void host_ctrl_free(struct weft_ctrl *ctrl)
 	if (ctrl->event_fd >= 0)
 		close(ctrl->event_fd);
 	pthread_cond_destroy(&ctrl->changed);
-	pthread_mutex_destroy(&ctrl->lock);
+	weft_mutex_destroy(&ctrl->lock);
 	free(ctrl);
 }
 
@@ -106,7 +106,7 @@ int host_ctrl_create(const struct host_config *config, struct host_follower *fol
 		return weft_fail(err, -ENOMEM, "no memory for a controller");
 	ctrl->config = *config;
 	ctrl->follower = follower;
-	pthread_mutex_init(&ctrl->lock, NULL);
+	weft_mutex_init(&ctrl->lock);
 	pthread_cond_init(&ctrl->changed, NULL);
 	weft_list_init(&ctrl->queues);
 	host_ns_records_init(ctrl);

@@ -9,11 +9,11 @@ enum weft_state weft_ctrl_state(struct weft_ctrl *ctrl, struct weft_err *why)
 {
 	enum weft_state state;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	state = ctrl->pub.state;
 	if (why)
 		*why = ctrl->pub.why;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return state;
 }
 
@@ -46,26 +46,27 @@ void weft_ctrl_info(struct weft_ctrl *ctrl, struct weft_ctrl_info *info)
 	snprintf(info->hostnqn, sizeof(info->hostnqn), "%s", config->hostnqn);
 	info->nsid = config->nsid;
 	info->keepalive_ms = config->options.keepalive_ms;
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	memcpy(info->address, ctrl->pub.address, sizeof(info->address));
 	fill_ctrl_info(&ctrl->pub.traits, info);
 	info->discovering = host_followers_pending(ctrl);
 	info->reconnects = ctrl->pub.reconnects;
 	info->losses = ctrl->pub.losses;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 void weft_ctrl_path(struct weft_ctrl *ctrl, struct weft_path *path)
 {
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	*path = ctrl->pub.path;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void fill_path_info(const struct host_path *path, struct weft_path_info *info)
 {
 	const struct host_published *pub = &path->pub;
 
+	assert_locked(&path->ctrl->lock);
 	*info = (struct weft_path_info){ .path = path->id,
 					 .state = pub->state,
 					 .why = pub->why,
@@ -81,6 +82,7 @@ unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_P
 {
 	unsigned n = 0, at;
 
+	assert_locked(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
 
@@ -98,11 +100,11 @@ unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *infos, u
 	struct host_path *paths[HOST_PATHS_MAX];
 	unsigned n;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	n = host_paths_by_id(ctrl, paths);
 	for (unsigned i = 0; i < n && i < max; i++)
 		fill_path_info(paths[i], &infos[i]);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return n;
 }
 
@@ -111,10 +113,10 @@ void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr)
 	struct host_path *paths[HOST_PATHS_MAX];
 
 	memset(addr, 0, sizeof(*addr));
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	if (host_paths_by_id(ctrl, paths))
 		*addr = paths[0]->config.addr;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void on_reset(struct weft_msg *msg)

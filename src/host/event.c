@@ -10,6 +10,7 @@ static struct weft_event *reserve_event(struct weft_ctrl *ctrl)
 {
 	unsigned last = (ctrl->first_event + ctrl->nevents) % HOST_EVENTS;
 
+	assert_locked(&ctrl->lock);
 	if (ctrl->nevents < HOST_EVENTS) {
 		ctrl->nevents++;
 		return &ctrl->events[last];
@@ -27,7 +28,7 @@ void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum wef
 	struct weft_event *event;
 	va_list ap;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	event = reserve_event(ctrl);
 	if (event) {
 		event->kind = kind;
@@ -38,7 +39,7 @@ void host_event_push(struct weft_ctrl *ctrl, enum weft_event_kind kind, enum wef
 		va_end(ap);
 	}
 	eventfd_write(ctrl->event_fd, 1);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event)
@@ -46,7 +47,7 @@ bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event)
 	eventfd_t count;
 	bool found;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	found = ctrl->nevents;
 	if (found) {
 		*event = ctrl->events[ctrl->first_event];
@@ -55,7 +56,7 @@ bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event)
 	}
 	if (!ctrl->nevents)
 		eventfd_read(ctrl->event_fd, &count);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return found;
 }
 

@@ -22,6 +22,7 @@
 #include "host/namespace/ns.h"
 #include "host/path/path.h"
 #include "host/queue/queue.h"
+#include "lock/mutex.h"
 
 enum {
 	HOST_EVENTS = 64,
@@ -55,8 +56,8 @@ struct weft_ctrl {
 	struct weft_msg open_msg;
 	atomic_bool open_posted;
 
-	/* Shared, under @lock. */
-	pthread_mutex_t lock;
+	/* Shared, under @lock: assert_locked(). */
+	struct weft_mutex lock;
 	pthread_cond_t changed;
 	struct host_path *paths[HOST_PATHS_MAX]; /* NULL: none */
 	unsigned next_path;                      /* id */

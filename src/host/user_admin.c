@@ -37,11 +37,11 @@ static void finish_user_admin(struct user_admin *u, int rc)
 {
 	struct weft_ctrl *ctrl = u->ctrl;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	u->rc = rc;
 	u->done = true;
 	pthread_cond_broadcast(&ctrl->changed);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static bool admin_timed_out(const struct host_admin *a)
@@ -188,10 +188,10 @@ static void run_user_admin(struct weft_ctrl *ctrl, struct user_admin *u)
 	u->admin.done = u->ns ? on_ns_admin_done : on_user_admin_done;
 	u->msg.fn = u->ns ? on_ns_admin_msg : on_user_admin_msg;
 	weft_reactor_post(ctrl->reactor, &u->msg);
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	while (!u->done)
-		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
-	pthread_mutex_unlock(&ctrl->lock);
+		weft_mutex_wait(&ctrl->lock, &ctrl->changed);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,

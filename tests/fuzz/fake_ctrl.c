@@ -60,7 +60,7 @@ void fake_ctrl_create(void)
 	must(fake_ctrl_path->setup.page && fake_ctrl_path->aer.page && fake_ctrl_path->scan.page);
 	fake_ctrl->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	must(fake_ctrl->event_fd >= 0);
-	pthread_mutex_init(&fake_ctrl->lock, NULL);
+	weft_mutex_init(&fake_ctrl->lock);
 	pthread_cond_init(&fake_ctrl->changed, NULL);
 	host_ns_records_init(fake_ctrl);
 	fake_ctrl_reset();

@@ -61,8 +61,10 @@ static void publish(enum host_path_state state)
 	p->pub.generation = p->assoc.generation;
 	p->pub.ended_generation = p->assoc.generation - (state == HOST_PATH_LIVE);
 	c->pub = p->pub;
+	weft_mutex_lock(&c->lock);
 	for (; link != &c->queues; link = link->next)
 		host_queue_post_update(container_of(link, struct weft_queue, ctrl_link));
+	weft_mutex_unlock(&c->lock);
 }
 
 /* A lost association is announced in one turn, and there again in the next. */
@@ -378,7 +380,9 @@ static bool begin(void)
 	struct host_ns_record *at;
 	int rc;
 
+	weft_mutex_lock(&fake_ctrl->lock);
 	at = host_ns_record_get(fake_ctrl, ns.nsid);
+	weft_mutex_unlock(&fake_ctrl->lock);
 	must(at);
 	ns.dirty = &at->dirty;
 	negotiate();

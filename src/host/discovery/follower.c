@@ -101,10 +101,10 @@ void host_follower_add_referral(struct host_follower *from,
 	follower->depth = from->depth + 1;
 	path = host_follower_path(follower);
 	host_path_set_addr(path, daddr->transport, &daddr->addr);
-	pthread_mutex_lock(&owner->lock);
+	weft_mutex_lock(&owner->lock);
 	follower->tried = owner->discovery_timed_out;
 	weft_list_push(&owner->followers, &follower->link);
-	pthread_mutex_unlock(&owner->lock);
+	weft_mutex_unlock(&owner->lock);
 	host_path_start(path);
 }
 
@@ -156,9 +156,9 @@ static void free_follower_msg(struct weft_msg *msg)
 	struct host_follower *follower = container_of(msg, struct host_follower, msg);
 	struct weft_ctrl *owner = follower->owner;
 
-	pthread_mutex_lock(&owner->lock);
+	weft_mutex_lock(&owner->lock);
 	weft_list_remove(&follower->link);
-	pthread_mutex_unlock(&owner->lock);
+	weft_mutex_unlock(&owner->lock);
 	free_follower(follower);
 	if (owner->stopping)
 		host_control_stop_if_idle(owner);
@@ -204,20 +204,21 @@ void host_follower_failed(struct host_follower *follower, int rc, const struct w
 {
 	struct weft_ctrl *owner = follower->owner;
 
-	pthread_mutex_lock(&owner->lock);
+	weft_mutex_lock(&owner->lock);
 	follower->tried = true;
 	follower->rc = rc;
 	follower->why = *why;
 	host_path_address(host_follower_path(follower), follower->address,
 			  sizeof(follower->address));
 	pthread_cond_broadcast(&owner->changed);
-	pthread_mutex_unlock(&owner->lock);
+	weft_mutex_unlock(&owner->lock);
 }
 
 bool host_followers_pending(const struct weft_ctrl *ctrl)
 {
 	struct host_follower *follower;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(follower, &ctrl->followers, link) {
 		if (!follower->tried)
 			return true;

@@ -69,9 +69,9 @@ static bool path_is_removing(const struct host_path *path)
 {
 	bool removing;
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	removing = host_path_is_removing(path);
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	return removing;
 }
 
@@ -164,9 +164,10 @@ static void remove_undiscovered_paths(struct weft_ctrl *ctrl)
 
 /* --- the task --------------------------------------------------------------------------------- */
 
-/* Under ctrl->lock, for a thread that waits in weft_connect(). */
+/* For a thread that waits in weft_connect(). */
 static void report_log_result(struct host_follower *follower)
 {
+	assert_locked(&follower->owner->lock);
 	follower->tried = true;
 	follower->why.text[0] = '\0';
 	follower->rc = follower->log.naddrs ? 0 :
@@ -179,13 +180,13 @@ static void report_log_results(struct weft_ctrl *ctrl)
 {
 	struct host_follower *follower;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	weft_list_for_each(follower, &ctrl->followers, link) {
 		if (follower->answered)
 			report_log_result(follower);
 	}
 	pthread_cond_broadcast(&ctrl->changed);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 /* Dead is final: a dead controller gets no more paths. */

@@ -28,6 +28,7 @@ static enum weft_access access_of_ana_state(uint8_t state)
 
 static bool ana_state_is_stale(const struct host_path *path, const struct host_ns_view *view)
 {
+	assert_locked(&path->ctrl->lock);
 	return path->ana.groups && view->ana_stale_until > path->ana.reads_applied;
 }
 
@@ -35,6 +36,7 @@ static uint32_t group_through(const struct host_path *path, const struct weft_ns
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
+	assert_locked(&path->ctrl->lock);
 	return path->ana.groups && view->validated ? view->group : 0;
 }
 
@@ -42,6 +44,7 @@ static enum weft_access path_access(const struct host_path *path, const struct w
 {
 	const struct host_ns_view *view = &ns->views[path->index];
 
+	assert_locked(&path->ctrl->lock);
 	if (!path->pub.lives || !view->validated || view->refused_ns)
 		return WEFT_ACCESS_UNKNOWN;
 	if (view->rc)
@@ -91,12 +94,12 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 	struct host_path *paths[HOST_PATHS_MAX];
 	unsigned n;
 
-	pthread_mutex_lock(&ns->ctrl->lock);
+	weft_mutex_lock(&ns->ctrl->lock);
 	n = host_paths_by_id(ns->ctrl, paths);
 	for (unsigned i = 0; i < n && i < max; i++)
 		out[i] = (struct weft_ns_path){ paths[i]->id, path_access(paths[i], ns),
 						group_through(paths[i], ns) };
-	pthread_mutex_unlock(&ns->ctrl->lock);
+	weft_mutex_unlock(&ns->ctrl->lock);
 	return n;
 }
 
@@ -109,6 +112,7 @@ static int ns_rc_over_paths(const struct weft_ctrl *ctrl, const struct weft_ns *
 {
 	int rc = 0;
 
+	assert_locked(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_ns_view *view = &ns->views[i];
 
@@ -145,6 +149,7 @@ static uint64_t fast_io_fail_at_ns(const struct weft_ctrl *ctrl, const struct we
  * down. */
 static struct weft_ns *first_down(const struct weft_ctrl *ctrl)
 {
+	assert_locked(&ctrl->lock);
 	return weft_list_empty(&ctrl->ns_down) ?
 		       NULL :
 		       container_of(ctrl->ns_down.next, struct weft_ns, down);
@@ -152,6 +157,7 @@ static struct weft_ns *first_down(const struct weft_ctrl *ctrl)
 
 static void update_down_since(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_t now)
 {
+	assert_locked(&ctrl->lock);
 	if (ns_is_usable(ns)) {
 		ns->down_ns = 0;
 		weft_list_remove(&ns->down);
@@ -177,6 +183,7 @@ static void update_paths(struct weft_ctrl *ctrl, struct weft_ns *ns)
 {
 	uint8_t scan_pending = 0, replaced = 0;
 
+	assert_locked(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		const struct host_path *path = ctrl->paths[i];
 
@@ -214,12 +221,12 @@ static void on_fail_timer(struct weft_timer *timer)
 	uint64_t now = weft_reactor_now_ns(ctrl->reactor);
 	struct weft_ns *ns;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	while ((ns = first_down(ctrl)) && fast_io_fail_at_ns(ctrl, ns) <= now)
 		update_ns_access(ctrl, ns, now);
 	arm_fail_timer(ctrl);
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void arm_fail_timer(struct weft_ctrl *ctrl)
@@ -227,6 +234,7 @@ static void arm_fail_timer(struct weft_ctrl *ctrl)
 	uint64_t now = weft_reactor_now_ns(ctrl->reactor), at;
 	const struct weft_ns *ns = first_down(ctrl);
 
+	assert_locked(&ctrl->lock);
 	weft_timer_stop(ctrl->reactor, &ctrl->fail_timer);
 	ctrl->fail_timer.fn = on_fail_timer;
 	at = ns ? fast_io_fail_at_ns(ctrl, ns) : 0;
@@ -245,6 +253,7 @@ static void update_record_access(struct weft_ctrl *ctrl, struct host_ns_record *
 
 void host_access_update_one(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
+	assert_locked(&ctrl->lock);
 	update_record_access(ctrl, at, weft_reactor_now_ns(ctrl->reactor));
 	arm_fail_timer(ctrl);
 }
@@ -254,6 +263,7 @@ void host_access_update(struct weft_ctrl *ctrl)
 	uint64_t now = weft_reactor_now_ns(ctrl->reactor);
 	struct host_ns_record *at;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(at, &ctrl->ns_records, link)
 		update_record_access(ctrl, at, now);
 	arm_fail_timer(ctrl);

@@ -97,9 +97,9 @@ static bool holes_are_zeroes(struct weft_ns *ns)
 {
 	uint8_t dlfeat;
 
-	pthread_mutex_lock(&ns->ctrl->lock);
+	weft_mutex_lock(&ns->ctrl->lock);
 	dlfeat = ns->dlfeat;
-	pthread_mutex_unlock(&ns->ctrl->lock);
+	weft_mutex_unlock(&ns->ctrl->lock);
 	return (dlfeat & DLFEAT_READS) == DLFEAT_ZEROES;
 }
 

@@ -14,6 +14,7 @@ void host_ns_reset_path(struct weft_ctrl *ctrl, unsigned index)
 	struct host_ns_record *at;
 	struct weft_ns *ns;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(at, &ctrl->ns_records, link) {
 		weft_list_for_each(ns, &at->open, link) {
 			ns->views[index] = (struct host_ns_view){};
@@ -39,12 +40,12 @@ static int register_ns(struct weft_ns *ns)
 	struct weft_ctrl *ctrl = ns->ctrl;
 	struct host_ns_record *at;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_get(ctrl, ns->nsid);
 	ns->opening = true;
 	if (at)
 		host_ns_record_add_handle(at, ns);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	if (!at)
 		return -ENOMEM;
 	if (atomic_exchange(&ctrl->open_posted, true))
@@ -58,6 +59,7 @@ bool host_ns_has_pending_scan(const struct weft_ns *ns)
 {
 	struct host_path *const *paths = ns->ctrl->paths;
 
+	assert_locked(&ns->ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (paths[i] && paths[i]->pub.state == WEFT_LIVE && !ns->views[i].validated)
 			return true;
@@ -67,6 +69,7 @@ bool host_ns_has_pending_scan(const struct weft_ns *ns)
 /* A path has failed to show it, and no other path is left to wait for; or there is none at all. */
 static bool open_is_hopeless(const struct weft_ns *ns)
 {
+	assert_locked(&ns->ctrl->lock);
 	return ns->ctrl->pub.state == WEFT_DEAD || (ns->open_rc && !host_ns_has_pending_scan(ns));
 }
 
@@ -76,12 +79,12 @@ static int wait_for_first_scan(struct weft_ns *ns, struct weft_err *err)
 	struct weft_err why;
 	int rc;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	while (ns->opening && !open_is_hopeless(ns))
-		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
+		weft_mutex_wait(&ctrl->lock, &ctrl->changed);
 	rc = ns->opening && !ns->open_rc ? -ENOTCONN : ns->open_rc;
 	why = rc == -ENOTCONN ? ctrl->pub.why : ns->open_err;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return rc < 0 ? weft_fail(err, rc, "namespace %u: %s", ns->nsid, why.text) : 0;
 }
 
@@ -110,12 +113,12 @@ void weft_ns_close(struct weft_ns *ns)
 {
 	if (!ns)
 		return;
-	pthread_mutex_lock(&ns->ctrl->lock);
+	weft_mutex_lock(&ns->ctrl->lock);
 	weft_list_remove(&ns->link);
 	weft_list_remove(&ns->down);
 	if (ns->record)
 		host_ns_record_free_if_unused(ns->ctrl, ns->record);
-	pthread_mutex_unlock(&ns->ctrl->lock);
+	weft_mutex_unlock(&ns->ctrl->lock);
 	free(ns);
 }
 
@@ -134,9 +137,9 @@ void weft_ns_info(struct weft_ns *ns, struct weft_ns_info *info)
 		weft_uuid_format(ns->ids.uuid, info->uuid);
 	memcpy(info->nguid, ns->ids.nguid, sizeof(info->nguid));
 	memcpy(info->eui64, ns->ids.eui64, sizeof(info->eui64));
-	pthread_mutex_lock(&ns->ctrl->lock);
+	weft_mutex_lock(&ns->ctrl->lock);
 	info->capacity = ns->capacity;
 	info->used = ns->used;
 	info->optimal_write = ns->optimal_write;
-	pthread_mutex_unlock(&ns->ctrl->lock);
+	weft_mutex_unlock(&ns->ctrl->lock);
 }

@@ -57,6 +57,7 @@ struct host_ns_record *host_ns_record_find(const struct weft_ctrl *ctrl, uint32_
 {
 	struct weft_id_node *id = weft_id_hash_find(&ctrl->ns_records_by_id, nsid);
 
+	assert_locked(&ctrl->lock);
 	return id ? container_of(id, struct host_ns_record, id) : NULL;
 }
 
@@ -64,6 +65,7 @@ struct host_ns_record *host_ns_record_get(struct weft_ctrl *ctrl, uint32_t nsid)
 {
 	struct host_ns_record *at = host_ns_record_find(ctrl, nsid);
 
+	assert_locked(&ctrl->lock);
 	if (at)
 		return at;
 	at = calloc(1, sizeof(*at));
@@ -91,6 +93,7 @@ bool host_dirty_any(const struct host_dirty *dirty)
 
 void host_ns_record_free_if_unused(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
+	assert_locked(&ctrl->lock);
 	if (!weft_list_empty(&at->open))
 		return;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
@@ -105,6 +108,7 @@ void host_ns_record_free_if_unused(struct weft_ctrl *ctrl, struct host_ns_record
 
 static void queue_scan(struct weft_ctrl *ctrl, struct host_ns_record *at, unsigned index)
 {
+	assert_locked(&ctrl->lock);
 	if (weft_list_empty(&at->scan_due[index]))
 		weft_list_push(&ctrl->due[index], &at->scan_due[index]);
 }
@@ -113,6 +117,7 @@ void host_ns_record_mark_due(struct weft_ctrl *ctrl, struct host_ns_record *at, 
 {
 	struct weft_ns *ns;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(ns, &at->open, link)
 		ns->views[index].scan_due = true;
 	if (!weft_list_empty(&at->open))
@@ -122,6 +127,7 @@ void host_ns_record_mark_due(struct weft_ctrl *ctrl, struct host_ns_record *at, 
 /* A scan that is under way does not count for the new handle. */
 void host_ns_record_add_handle(struct host_ns_record *at, struct weft_ns *ns)
 {
+	assert_locked(&ns->ctrl->lock);
 	ns->record = at;
 	ns->dirty = &at->dirty;
 	weft_list_push(&at->open, &ns->link);
@@ -137,6 +143,7 @@ struct host_ns_record *host_ns_record_pop_due(struct weft_ctrl *ctrl, unsigned i
 	struct host_ns_record *at;
 	struct weft_ns *ns;
 
+	assert_locked(&ctrl->lock);
 	if (!link)
 		return NULL;
 	at = container_of(link - index, struct host_ns_record, scan_due);
@@ -150,6 +157,7 @@ void host_ns_record_scanned(struct weft_ctrl *ctrl, struct host_ns_record *at, u
 	bool refused = false;
 	struct weft_ns *ns;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(ns, &at->open, link)
 		refused |= ns->views[index].refused_ns != 0;
 	weft_list_remove(&at->scan_refused[index]);
@@ -161,6 +169,7 @@ void host_ns_records_rescan_refused(struct weft_ctrl *ctrl, unsigned index)
 {
 	struct weft_list *link;
 
+	assert_locked(&ctrl->lock);
 	while ((link = weft_list_pop(&ctrl->refused[index])))
 		host_ns_record_mark_due(ctrl,
 					container_of(link - index, struct host_ns_record,

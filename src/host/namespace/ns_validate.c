@@ -7,7 +7,7 @@
  *             ├─ gone, or another one ─▶ not through this path
  *             └─ refused ─▶ not through this path, until a scan is answered
  *
- * Everything here is under ctrl->lock; the Identify data is in path->scan_page. */
+ * Everything here is under ctrl->lock; the Identify data is in path->scan.page. */
 #include <errno.h>
 #include <string.h>
 
@@ -57,6 +57,7 @@ static int init_ns_from_identify(const struct host_path *path, struct weft_ns *n
 
 void host_ns_open_failed(struct weft_ns *ns, int rc, const struct weft_err *why)
 {
+	assert_locked(&ns->ctrl->lock);
 	if (!ns->open_rc) {
 		ns->open_rc = rc;
 		ns->open_err = *why;
@@ -101,6 +102,7 @@ bool host_ns_validate(struct host_path *path, struct weft_ns *ns, int rc, struct
 	struct host_ns_view *view = &ns->views[path->index];
 	bool differed = view->validated && view->rc == -ESTALE;
 
+	assert_locked(&path->ctrl->lock);
 	view->group = le32_to_cpu(((const struct nvme_id_ns *)path->scan.page)->anagrpid);
 	if (!ns->opening) {
 		revalidate_ns(path, ns, rc ? rc : compare_ns_identity(path, ns));
@@ -124,6 +126,7 @@ bool host_ns_validate_refused(struct host_path *path, struct weft_ns *ns, int rc
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 	bool news = !view->refused_ns && !ns->opening;
 
+	assert_locked(&path->ctrl->lock);
 	if (!view->refused_ns)
 		view->refused_ns = now;
 	if (ns->opening) {

@@ -61,6 +61,7 @@ static void validate_handles(struct host_path *path, struct host_ns_record *at, 
 {
 	struct weft_ns *ns;
 
+	assert_locked(&path->ctrl->lock);
 	weft_list_for_each(ns, &at->open, link) {
 		if (view_of(path, ns)->scan_due)
 			continue;
@@ -73,6 +74,7 @@ static void scan_record_done(struct host_path *path, struct host_ns_record *at)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
+	assert_locked(&path->ctrl->lock);
 	host_ns_record_scanned(ctrl, at, path->index);
 	host_access_update_one(ctrl, at);
 	host_ctrl_wake_all(ctrl);
@@ -85,13 +87,13 @@ static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err
 	bool differs = false, back = false, alone = host_path_is_only(path);
 	struct host_ns_record *at;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
 		validate_handles(path, at, rc, why, &differs, &back);
 		scan_record_done(path, at);
 	}
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	if (differs && !alone)
 		host_event_push(ctrl, WEFT_EVENT_PATH, host_path_public_state(path), 0,
 				"%s: not used for namespace %u: it is another one there",
@@ -114,6 +116,7 @@ static void note_open_loss(const struct host_path *path, struct host_ns_record *
 {
 	struct weft_ns *ns;
 
+	assert_locked(&path->ctrl->lock);
 	weft_list_for_each(ns, &at->open, link) {
 		if (!ns->opening)
 			continue;
@@ -131,12 +134,12 @@ static void scan_lost(struct host_path *path)
 	struct host_ns_record *at;
 
 	scan_enter(path, HOST_SCAN_IDLE);
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at)
 		note_open_loss(path, at);
 	pthread_cond_broadcast(&ctrl->changed);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static bool validate_handles_refused(struct host_path *path, struct host_ns_record *at, int rc,
@@ -145,6 +148,7 @@ static bool validate_handles_refused(struct host_path *path, struct host_ns_reco
 	struct weft_ns *ns;
 	bool news = false;
 
+	assert_locked(&path->ctrl->lock);
 	weft_list_for_each(ns, &at->open, link)
 		if (!view_of(path, ns)->scan_due)
 			news |= host_ns_validate_refused(path, ns, rc, why, final);
@@ -161,13 +165,13 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	struct host_ns_record *at;
 	bool news = false;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
 		news = validate_handles_refused(path, at, rc, &why, status & SC_DNR);
 		scan_record_done(path, at);
 	}
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	if (news)
 		host_event_push(ctrl, WEFT_EVENT_NAMESPACES, host_path_public_state(path), 0,
 				"%s: namespace %u cannot be used: %s", path->pub.address,
@@ -235,10 +239,10 @@ static uint32_t pop_due_nsid(struct host_path *path)
 	struct host_ns_record *at;
 	uint32_t nsid;
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	at = host_ns_record_pop_due(path->ctrl, path->index);
 	nsid = at ? at->id.id : 0;
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	return nsid;
 }
 
@@ -247,19 +251,20 @@ static void scan_on_retry_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, scan.retry_timer);
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	host_ns_records_rescan_refused(path->ctrl, path->index);
-	pthread_mutex_unlock(&path->ctrl->lock);
-	host_scan_due(path);
+	weft_mutex_unlock(&path->ctrl->lock);
+	if (host_path_is_connected(path)) /* else its set-up scans them */
+		host_scan_due(path);
 }
 
 static bool any_ns_refused(struct host_path *path)
 {
 	bool is;
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	is = !weft_list_empty(&path->ctrl->refused[path->index]);
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	return is;
 }
 
@@ -312,10 +317,10 @@ void host_scan_all(struct host_path *path)
 	struct host_ns_record *at;
 
 	path->scan.notify |= !host_path_is_setting_up(path);
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	weft_list_for_each(at, &path->ctrl->ns_records, link)
 		host_ns_record_mark_due(path->ctrl, at, path->index);
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	host_scan_due(path);
 }
 
@@ -324,13 +329,13 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 	struct host_ns_record *at;
 
 	path->scan.notify = true;
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	for (unsigned i = 0; i < max && nsids[i]; i++) {
 		at = host_ns_record_find(path->ctrl, le32_to_cpu(nsids[i]));
 		if (at)
 			host_ns_record_mark_due(path->ctrl, at, path->index);
 	}
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	host_scan_due(path);
 }
 

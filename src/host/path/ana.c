@@ -102,6 +102,7 @@ uint8_t host_ana_state(const struct host_path *path, uint32_t group)
 {
 	const struct host_ana_group *found;
 
+	assert_locked(&path->ctrl->lock);
 	if (!path->ana.groups || !group)
 		return NVME_ANA_STATE_OPTIMIZED;
 	found = find_ana_group(&path->ana, group);
@@ -139,22 +140,12 @@ static void check_anatt(struct host_path *path)
 
 /* --- reading it ------------------------------------------------------------------------------- */
 
-static void ana_read_done(struct host_path *path, bool reread)
-{
-	if (host_path_is_setting_up(path))
-		host_scan_all(path); /* ends with host_path_up() */
-	if (reread)
-		host_ana_read(path);
-	if (!host_path_is_lost(path))
-		check_anatt(path);
-}
-
 static int apply_ana_log(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 	int n;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	n = parse_ana_log(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
 	qsort(path->ana.groups, path->ana.ngroups, sizeof(*path->ana.groups), by_id);
@@ -162,40 +153,60 @@ static int apply_ana_log(struct host_path *path)
 	path->ana.change_notified = false;
 	host_access_update(ctrl);
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return n;
 }
 
-static void ana_on_log(struct host_admin *a, int rc)
+/* false: it was lost, or ends the association. */
+static bool ana_log_ok(struct host_admin *a, int rc)
 {
 	struct host_path *path = a->path;
 	uint16_t status = host_status(&a->cqe);
 	struct weft_err why = { "" };
-	bool reread = path->ana.state == HOST_ANA_REREAD;
 
 	ana_enter(&path->ana, HOST_ANA_IDLE);
 	if (rc < 0 || host_path_is_lost(path))
-		return;
+		return false;
 	if (status) {
 		rc = host_fail_status(&why, a->name, status);
 		host_path_broken(path, rc, "%s", why.text);
 	} else if (apply_ana_log(path) < 0) {
 		host_path_broken(path, -EPROTO, "%s: its groups reach beyond its end", a->name);
-	} else {
-		ana_read_done(path, reread);
 	}
+	return !host_path_is_lost(path);
 }
 
-static void read_ana_log(struct host_path *path)
+static void ana_on_setup_log(struct host_admin *a, int rc)
+{
+	if (!ana_log_ok(a, rc))
+		return;
+	host_scan_all(a->path); /* ends with host_path_up() */
+	if (!host_path_is_lost(a->path))
+		check_anatt(a->path);
+}
+
+static void ana_on_log(struct host_admin *a, int rc)
+{
+	bool reread = a->path->ana.state == HOST_ANA_REREAD;
+
+	if (!ana_log_ok(a, rc))
+		return;
+	if (reread)
+		host_ana_read(a->path);
+	if (!host_path_is_lost(a->path))
+		check_anatt(a->path);
+}
+
+static void read_ana_log(struct host_path *path, void (*done)(struct host_admin *a, int rc))
 {
 	struct host_ana *ana = &path->ana;
 	struct host_admin *a = &ana->cmd;
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	ana->reads_begun++;
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	ana_enter(ana, HOST_ANA_READING);
-	host_admin_prepare(a, "Get Log Page: ANA", ana_on_log);
+	host_admin_prepare(a, "Get Log Page: ANA", done);
 	memset(ana->page, 0, ana->size);
 	a->inexact = true;
 	a->iov = (struct iovec){ ana->page, ana->size };
@@ -215,7 +226,7 @@ static void read_ana_log_ratelimited(struct host_path *path)
 		ana_enter(ana, HOST_ANA_DUE);
 		weft_timer_set(path->reactor, &ana->timer, wait_ms);
 	} else {
-		read_ana_log(path);
+		read_ana_log(path, ana_on_log);
 	}
 }
 
@@ -244,11 +255,11 @@ void host_ana_changed(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 
 	host_ana_read(path);
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	path->ana.change_notified = path->ana.groups;
 	host_access_update(ctrl);
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 /* As many groups as the controller says it may have, and as one command moves. */
@@ -280,7 +291,7 @@ void host_ana_setup(struct host_path *path)
 		return;
 	}
 	path->ana.timer.fn = ana_on_timer;
-	read_ana_log(path);
+	read_ana_log(path, ana_on_setup_log);
 }
 
 void host_ana_stop(struct host_path *path)
@@ -297,11 +308,11 @@ void host_ana_free(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	free(path->ana.groups);
 	free(path->ana.page);
 	path->ana.groups = NULL;
 	path->ana.page = NULL;
 	path->ana.ngroups = 0;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }

@@ -77,10 +77,10 @@ static void fence_oldest_ended(struct host_path *path)
 
 	fence->nlost--;
 	memmove(&fence->lost[0], &fence->lost[1], fence->nlost * sizeof(fence->lost[0]));
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	path->pub.ended_generation = fence->nlost ? fence->lost[0].first - 1 : fence->generation;
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	fence_start_oldest(path);
 }
 
@@ -236,10 +236,10 @@ static void release_peer_closed(struct host_path *path)
 		n++;
 	if (!n || fence->ccr_pending || fence->lost[n - 1].last <= path->pub.peer_closed_generation)
 		return;
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	path->pub.peer_closed_generation = fence->lost[n - 1].last;
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void fence_query(struct host_path *path)
@@ -275,9 +275,9 @@ static void fence_on_give_up_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, fence.give_up_timer);
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	path->pub.abandoned_generation = oldest_lost(path)->last;
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	fence_oldest_ended(path);
 }
 

@@ -25,9 +25,9 @@ static const unsigned edges[] = {
 	[HOST_PATH_REMOVING] = FROM(ADDING) | FROM(MEMBER),
 };
 
-/* Under ctrl->lock. */
 static void membership_enter(struct host_path *path, enum host_path_membership membership)
 {
+	assert_locked(&path->ctrl->lock);
 	assert(edges[membership] & 1u << path->membership);
 	path->membership = membership;
 }
@@ -75,7 +75,7 @@ static int insert_path(struct host_path *path, enum host_path_membership members
 	struct weft_ctrl *ctrl = path->ctrl;
 	unsigned i = 0;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	while (i < HOST_PATHS_MAX && ctrl->paths[i])
 		i++;
 	if (i < HOST_PATHS_MAX) {
@@ -86,7 +86,7 @@ static int insert_path(struct host_path *path, enum host_path_membership members
 		host_path_address(path, path->pub.address, sizeof(path->pub.address));
 		host_ns_reset_path(ctrl, i);
 	}
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return i < HOST_PATHS_MAX ? 0 : -EUSERS;
 }
 
@@ -104,12 +104,12 @@ static void on_add_msg(struct weft_msg *msg)
 		host_path_start(path);
 		return;
 	}
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	path->pub.tried = true;
 	path->pub.rc = weft_fail(&path->pub.why, -EUSERS, "there are %d paths already",
 				 HOST_PATHS_MAX);
 	pthread_cond_broadcast(&ctrl->changed);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 void host_path_add_async(struct host_path *path)
@@ -142,9 +142,9 @@ static void on_unused_msg(struct weft_msg *msg)
 	host_path_stop(container_of(msg, struct host_path, msg));
 }
 
-/* Under ctrl->lock. */
 static void begin_remove(struct host_path *path)
 {
+	assert_locked(&path->ctrl->lock);
 	membership_enter(path, HOST_PATH_REMOVING);
 	path->msg.fn = on_unused_msg;
 	if (!path->path_queues)
@@ -160,13 +160,14 @@ void host_path_remove(struct host_path *path)
 		host_path_free(path);
 		return;
 	}
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	begin_remove(path);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 void host_path_put(struct host_path *path)
 {
+	assert_locked(&path->ctrl->lock);
 	assert(path->path_queues);
 	if (!--path->path_queues && host_path_is_removing(path))
 		weft_reactor_post(path->reactor, &path->msg);
@@ -177,6 +178,7 @@ static struct host_path *find_removable_path(struct weft_ctrl *ctrl, unsigned id
 {
 	struct host_path *found = NULL;
 
+	assert_locked(&ctrl->lock);
 	*others = 0;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ctrl->paths[i];
@@ -197,7 +199,7 @@ int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
 	unsigned others;
 	int rc = 0;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	path = find_removable_path(ctrl, id, &others);
 	if (!path)
 		rc = weft_fail(err, -ENOENT, "there is no path %u", id);
@@ -208,7 +210,7 @@ int weft_path_remove(struct weft_ctrl *ctrl, unsigned id, struct weft_err *err)
 		rc = weft_fail(err, -EBUSY, "path %u is the last one", id);
 	else
 		begin_remove(path);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return rc;
 }
 
@@ -217,14 +219,14 @@ static void free_path_msg(struct weft_msg *msg)
 	struct host_path *path = container_of(msg, struct host_path, msg);
 	struct weft_ctrl *ctrl = path->ctrl;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	ctrl->paths[path->index] = NULL;
 	host_ctrl_merge_paths(ctrl);
 	host_ns_reset_path(ctrl, path->index);
 	host_dirty_path_removed(ctrl, path->index);
 	host_access_update(ctrl);
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	host_path_free(path);
 	host_paths_reconcile_soon(ctrl); /* there is room for another path */
 }

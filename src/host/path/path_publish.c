@@ -45,12 +45,13 @@ static bool is_better(enum weft_state a, enum weft_state b)
 	return rank[a] > rank[b];
 }
 
-/* Under ctrl->lock. While no path is live, the last known traits stay. */
+/* While no path is live, the last known traits stay. */
 void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 {
 	struct host_published *all = &ctrl->pub;
 	unsigned live = 0;
 
+	assert_locked(&ctrl->lock);
 	all->state = WEFT_DEAD;
 	all->takes_dmabuf = true;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
@@ -73,12 +74,12 @@ void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 	}
 }
 
-/* Under ctrl->lock. */
 static void publish_one(struct host_path *path)
 {
 	struct host_published *pub = &path->pub;
 	bool lives = host_path_is_up(path);
 
+	assert_locked(&path->ctrl->lock);
 	if (path->assoc.generation != pub->generation && pub->generation) {
 		pub->reconnects++;
 		path->ctrl->pub.reconnects++;
@@ -101,11 +102,12 @@ static void publish_one(struct host_path *path)
 	pub->path = path->assoc.link->path;
 }
 
-/* Under ctrl->lock. Paths that are being removed do not count. */
+/* Paths that are being removed do not count. */
 static unsigned count_paths(const struct weft_ctrl *ctrl)
 {
 	unsigned n = 0;
 
+	assert_locked(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		n += ctrl->paths[i] && !host_path_is_removing(ctrl->paths[i]);
 	return n;
@@ -115,9 +117,9 @@ bool host_path_is_only(const struct host_path *path)
 {
 	bool alone;
 
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	alone = count_paths(path->ctrl) == 1;
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 	return alone;
 }
 
@@ -142,11 +144,11 @@ static void push_path_event(const struct host_path *path, enum weft_event_kind k
 			lives ? "" : path->assoc.why.text);
 }
 
-/* Under ctrl->lock. */
 void host_ctrl_wake_all(struct weft_ctrl *ctrl)
 {
 	struct weft_queue *queue;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(queue, &ctrl->queues, ctrl_link)
 		host_queue_post_update(queue);
 	pthread_cond_broadcast(&ctrl->changed);
@@ -158,7 +160,7 @@ void host_path_publish(struct host_path *path)
 	enum weft_state before, path_before, now;
 	bool alone;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	alone = count_paths(ctrl) == 1;
 	before = ctrl->pub.state;
 	path_before = path->pub.state;
@@ -167,7 +169,7 @@ void host_path_publish(struct host_path *path)
 	host_access_update(ctrl);
 	now = ctrl->pub.state;
 	host_ctrl_wake_all(ctrl);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	if (path_before != path->pub.state && !alone)
 		push_path_event(path, WEFT_EVENT_PATH, path->pub.state);
 	/* The first connection needs no event: weft_connect() returns. */

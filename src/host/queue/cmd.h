@@ -1,18 +1,17 @@
 /* cmd.h - a command from weft_submit() to done(): queued, split into pieces, in flight, completed
  * or retried.
  *
- *   submit ─▶ waiting ─▶ piece ─▶ slot ─▶ link ─▶ completed ─▶ all pieces back? ─▶ done()
- *              ▲ │                         │          └ the status asks for a retry ─▶ delayed
- *              │ │                         └ lost ─▶ starts over (a write: after the fence) or ends
- *              │ └▶ requeue: no path now
- *              └ kicked; the delay is over; starts over
+ *   submit ─▶ piece ─▶ slot ─▶ link ─▶ completed ─▶ all pieces back? ─▶ done()
+ *                                │          └ the status asks for a retry: later, or at once
+ *                                └ lost ─▶ starts over (a write: after the fence) or ends
  *
+ *   cmd.c          its states
  *   submit.c       queues commands and issues them     cmd_split.c  what a piece becomes
  *   path_select.c  on which path queue                 flush.c      a flush: on which path queues
  *   complete.c     a piece was completed, or lost      timeout.c    a piece that is not answered
  *
- * Invariant: a command is on one list, or has pieces in flight, or both. Its pieces are on one path
- * queue, those of a flush on several (flush.h). */
+ * Invariant: the pieces of a command are on one path queue, those of a flush on several
+ * (flush.h). */
 #ifndef WEFT_HOST_QUEUE_CMD_H
 #define WEFT_HOST_QUEUE_CMD_H
 
@@ -20,9 +19,31 @@
 
 #include "host/queue/op_desc.h"
 
+/* cmd.c has the picture. */
+enum cmd_state {
+	CMD_IDLE, /* it was never submitted, or is just being */
+	CMD_SENT, /* all pieces are issued, or no more will be; some are in flight */
+	CMD_DONE,
+	/* These are on a list: */
+	CMD_WAITING,  /* pieces are to be issued when there is a slot */
+	CMD_REQUEUED, /* … when there is a path */
+	CMD_DELAYED,  /* it starts over after a while */
+	CMD_FENCED,   /* a write that was lost: until its association is over */
+	CMD_STATES,
+};
+
+/* What is to be done when its last piece is back, if it has not failed. */
+enum cmd_retry {
+	CMD_NO_RETRY,
+	CMD_RETRY_LATER,
+	CMD_RETRY_NOW,
+	CMD_RETRY_UNCOUNTED, /* now; its try was speculative (HOST_ACCESS_PERHAPS) */
+	CMD_LOST, /* a piece was lost with its connection: now, if it may be sent twice */
+};
+
 /* What weft_cmd.priv holds while the command is ours. */
 struct cmd_priv {
-	struct weft_list link;     /* queue->waiting, ->requeue or ->delayed, or pq->fenced */
+	struct weft_list link;     /* the list of its state */
 	uint64_t whole;            /* to be issued: bytes; 1: it cannot be split */
 	uint64_t issued;           /* so far, in pieces */
 	struct weft_iov_iter data; /* where the next piece's data begins */
@@ -36,14 +57,11 @@ struct cmd_priv {
 	uint8_t flush_asked;  /* this flush was sent to, since it (re)started */
 	uint8_t flush_covers; /* whose dirty mark this flush has taken over */
 	uint8_t done_paths;   /* have executed a piece, since it (re)started */
-	bool listed;          /* on a list */
-	bool lost;            /* a piece was lost with its connection … */
-	bool peer_closed;     /* … which the controller closed */
+	uint8_t state;        /* enum cmd_state; cmd_enter() changes it */
+	uint8_t retry;        /* enum cmd_retry */
+	bool peer_closed;     /* CMD_FENCED: the controller closed its connection */
 	bool outcome_unknown; /* a write that was lost or aborted: it may have been executed */
-	bool retry;           /* the status of a piece asks for a retry */
 	bool partly_done;     /* a piece was executed */
-	bool retry_now;       /* @retry: at once */
-	bool speculative; /* this try was speculative (HOST_ACCESS_PERHAPS): it does not count */
 	bool timed_out;
 	bool resent;  /* it was in flight before */
 	bool stalled; /* it belongs to its queue's stall */
@@ -66,14 +84,60 @@ static inline bool cmd_all_issued(const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 
-	return cmd->rc || p->retry || p->lost || p->issued >= p->whole;
+	return cmd->rc || p->retry || p->issued >= p->whole;
 }
+
+#define CMD_FROM(state) (1u << CMD_##state)
+
+/* The states that may come before each, and who has the command in it. */
+static const uint8_t cmd_edges[CMD_STATES] = {
+	/* the program */
+	[CMD_IDLE] = 0,
+	/* the links, with its pieces */
+	[CMD_SENT] = CMD_FROM(IDLE) | CMD_FROM(WAITING) | CMD_FROM(REQUEUED),
+	/* the program */
+	[CMD_DONE] = CMD_FROM(SENT) | CMD_FROM(WAITING) | CMD_FROM(REQUEUED) | CMD_FROM(DELAYED) |
+		     CMD_FROM(FENCED),
+	/* queue->waiting; the links have the pieces that are issued */
+	[CMD_WAITING] = CMD_FROM(IDLE) | CMD_FROM(SENT) | CMD_FROM(WAITING) | CMD_FROM(REQUEUED) |
+			CMD_FROM(DELAYED) | CMD_FROM(FENCED),
+	/* queue->requeue; likewise */
+	[CMD_REQUEUED] = CMD_FROM(WAITING),
+	/* queue->delayed */
+	[CMD_DELAYED] = CMD_FROM(SENT) | CMD_FROM(WAITING) | CMD_FROM(REQUEUED),
+	/* the path queue's list pq->fenced */
+	[CMD_FENCED] = CMD_FROM(SENT) | CMD_FROM(WAITING) | CMD_FROM(REQUEUED),
+};
+
+static inline bool cmd_may_enter(const struct cmd_priv *p, enum cmd_state state)
+{
+	return cmd_edges[state] >> p->state & 1;
+}
+
+static inline bool cmd_is_listed(const struct cmd_priv *p)
+{
+	return p->state >= CMD_WAITING;
+}
+
+/* The one function that changes the state of a command; it leaves the list of its old one. */
+static inline void cmd_enter(struct weft_cmd *cmd, enum cmd_state state)
+{
+	struct cmd_priv *p = cmd_priv(cmd);
+
+	assert(cmd_may_enter(p, state));
+	if (cmd_is_listed(p))
+		weft_list_remove(&p->link);
+	p->state = (uint8_t)state;
+}
+
+/* cmd.c: a state that has a list. */
+void cmd_queue(struct weft_cmd *cmd, enum cmd_state state, struct weft_list *list);
+void cmd_queue_first(struct weft_cmd *cmd, enum cmd_state state, struct weft_list *list);
+/* All commands on @list, which is about to be that state's. */
+void cmd_enter_all(struct weft_list *list, enum cmd_state state);
 
 /* submit.c */
 void cmd_restart(struct weft_cmd *cmd);
-void cmd_list_add_tail(struct weft_list *list, struct weft_cmd *cmd);
-void cmd_list_add(struct weft_list *list, struct weft_cmd *cmd);
-void cmd_list_del(struct weft_cmd *cmd);
 /* No piece is in flight: the command goes back to the program. */
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd);
 

@@ -58,6 +58,13 @@ static bool is_ana_status(uint16_t status)
 	       (status & 0x7ff) <= SC_PATH(ANA_TRANSITION);
 }
 
+/* Of several pieces, the one that comes last says how. A lost one outweighs them all. */
+static void note_retry_kind(struct cmd_priv *p, enum cmd_retry retry)
+{
+	if (p->retry != CMD_LOST)
+		p->retry = (uint8_t)retry;
+}
+
 /* An error of the path, not of the command: the command goes to another path at once. If the status
  * contradicts the ANA log page, the control reactor reads the page again, and nothing goes through
  * this path until then; a command that fails the same way after that is delayed. */
@@ -69,8 +76,11 @@ static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, ui
 		return;
 	host_stall_enter(pq->queue, cmd);
 	if (is_ana_status(status) && pq->snap.traits.ana && cmd->ns) {
-		p->speculative = !host_path_queue_request_ana_read(pq, cmd->ns);
-		p->retry_now = p->speculative || p->tries < ANA_TRIES;
+		bool counts = host_path_queue_request_ana_read(pq, cmd->ns);
+
+		note_retry_kind(p, !counts              ? CMD_RETRY_UNCOUNTED :
+				   p->tries < ANA_TRIES ? CMD_RETRY_NOW :
+							  CMD_RETRY_LATER);
 		return;
 	}
 	/* No other path can flush what this one has completed: the flush goes here again,
@@ -78,7 +88,8 @@ static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, ui
 	if (cmd->op == WEFT_FLUSH && p->flush_owed)
 		return;
 	p->avoid_paths |= (uint8_t)(1u << pq->path->index);
-	p->retry_now = host_has_other_path_queue(pq->queue, cmd);
+	note_retry_kind(p, host_has_other_path_queue(pq->queue, cmd) ? CMD_RETRY_NOW :
+								       CMD_RETRY_LATER);
 }
 
 /* The data digest is wrong: the data is not what was sent. */
@@ -86,10 +97,10 @@ static void note_corruption(const struct weft_queue *queue, struct weft_cmd *cmd
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (may_be_resent(queue, cmd) && p->tries < TRIES_MAX)
-		p->retry = true;
-	else
+	if (!may_be_resent(queue, cmd) || p->tries >= TRIES_MAX)
 		cmd->rc = -EBADMSG;
+	else if (!p->retry)
+		p->retry = CMD_RETRY_LATER;
 }
 
 /* Another namespace has taken the nsid on this path: neither the data of a read nor the success of
@@ -115,7 +126,7 @@ static void note_replaced_ns(struct host_path_queue *pq, struct weft_cmd *cmd)
 	}
 	host_stall_enter(pq->queue, cmd);
 	p->outcome_unknown |= host_cmd_may_write(cmd);
-	p->retry = p->retry_now = true;
+	note_retry_kind(p, CMD_RETRY_NOW);
 }
 
 static bool is_fused_fail(uint16_t status)
@@ -125,7 +136,8 @@ static bool is_fused_fail(uint16_t status)
 
 static void note_retry(struct host_path_queue *pq, struct weft_cmd *cmd, uint16_t status)
 {
-	cmd_priv(cmd)->retry = true;
+	if (!cmd_priv(cmd)->retry)
+		cmd_priv(cmd)->retry = CMD_RETRY_LATER;
 	cmd_priv(cmd)->outcome_unknown |= !was_not_started(status) && host_cmd_may_write(cmd);
 	if (is_fused_fail(cmd->status))
 		cmd->rc = 0;
@@ -156,9 +168,9 @@ static void note_piece_lost(struct weft_cmd *cmd, bool suspect)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	if (!p->lost && suspect)
+	if (p->retry != CMD_LOST && suspect)
 		p->tries++;
-	p->lost = true;
+	p->retry = CMD_LOST;
 }
 
 static void retry_later(struct weft_queue *queue, struct weft_cmd *cmd)
@@ -168,7 +180,7 @@ static void retry_later(struct weft_queue *queue, struct weft_cmd *cmd)
 	host_stall_enter(queue, cmd);
 	cmd_priv(cmd)->avoid_paths = 0;
 	cmd_restart(cmd);
-	cmd_list_add_tail(&queue->delayed, cmd);
+	cmd_queue(cmd, CMD_DELAYED, &queue->delayed);
 	if (!weft_heap_has(&queue->retry_timer.node))
 		weft_timer_set(queue->reactor, &queue->retry_timer,
 			       pause < AGAIN_MAX_MS ? pause : AGAIN_MAX_MS);
@@ -178,10 +190,10 @@ static void retry_at_once(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
-	p->tries += !p->lost && !p->speculative;
+	p->tries += p->retry == CMD_RETRY_NOW;
 	p->resent = true;
 	cmd_restart(cmd);
-	cmd_list_add(&queue->waiting, cmd);
+	cmd_queue_first(cmd, CMD_WAITING, &queue->waiting);
 }
 
 /* 0, or why a command that was lost, or whose status asks for a retry, must not be retried. */
@@ -189,9 +201,9 @@ static int retry_forbidden_rc(const struct weft_queue *queue, const struct weft_
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 
-	if (p->timed_out && p->lost)
+	if (p->timed_out && p->retry == CMD_LOST)
 		return -ETIMEDOUT;
-	if (p->lost && (!may_be_resent(queue, cmd) || p->tries > TRIES_MAX))
+	if (p->retry == CMD_LOST && (!may_be_resent(queue, cmd) || p->tries > TRIES_MAX))
 		return -ECONNRESET;
 	if (p->retry && p->partly_done && !may_be_resent(queue, cmd))
 		return weft_io_status_to_errno(cmd->status);
@@ -202,18 +214,17 @@ static int retry_forbidden_rc(const struct weft_queue *queue, const struct weft_
 static void finish_or_retry(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = cmd_priv(cmd);
-	bool again = p->lost || p->retry;
 
-	if (again && !cmd->rc)
+	if (p->retry && !cmd->rc)
 		cmd->rc = retry_forbidden_rc(queue, cmd);
 	if (!cmd->rc)
 		cmd->status = 0;
-	if (!again || cmd->rc)
+	if (!p->retry || cmd->rc)
 		cmd_finish(queue, cmd);
-	else if (p->lost || p->retry_now)
-		retry_at_once(queue, cmd);
-	else
+	else if (p->retry == CMD_RETRY_LATER)
 		retry_later(queue, cmd);
+	else
+		retry_at_once(queue, cmd);
 }
 
 /* The last piece in flight is back, or lost. A write that was lost with its connection may still be
@@ -230,12 +241,11 @@ static void pieces_back(struct host_path_queue *pq, struct weft_cmd *cmd)
 			host_kick_requeue(pq->queue);
 		return;
 	}
-	cmd_list_del(cmd);
-	if (p->lost && host_cmd_may_write(cmd)) {
+	if (p->retry == CMD_LOST && host_cmd_may_write(cmd)) {
 		p->generation = pq->generation;
 		p->peer_closed = pq->hung_up;
 		p->outcome_unknown = true;
-		cmd_list_add(&pq->fenced, cmd);
+		cmd_queue_first(cmd, CMD_FENCED, &pq->fenced);
 	} else {
 		finish_or_retry(pq->queue, cmd);
 	}
@@ -260,7 +270,6 @@ void host_fenced_release(struct host_path_queue *pq)
 			continue;
 		if (cmd_priv(cmd)->generation <= pq->snap.abandoned_generation && !cmd->rc)
 			cmd->rc = -ECONNRESET;
-		cmd_list_del(cmd);
 		finish_or_retry(pq->queue, cmd);
 	}
 }
@@ -354,10 +363,11 @@ static void fail_list(struct weft_queue *queue, struct weft_list *list, int rc)
 	weft_list_splice(&failed, list);
 	while ((link = weft_list_pop(&failed))) {
 		cmd = cmd_of(link);
-		cmd_priv(cmd)->listed = false;
 		if (!cmd->rc)
 			cmd->rc = rc;
-		if (!cmd_priv(cmd)->ninflight)
+		if (cmd_priv(cmd)->ninflight)
+			cmd_enter(cmd, CMD_SENT);
+		else
 			cmd_finish(queue, cmd);
 	}
 }
@@ -373,6 +383,7 @@ void host_on_retry_timer(struct weft_timer *timer)
 {
 	struct weft_queue *queue = container_of(timer, struct weft_queue, retry_timer);
 
+	cmd_enter_all(&queue->delayed, CMD_WAITING);
 	weft_list_splice(&queue->waiting, &queue->delayed);
 	host_issue(queue);
 }

@@ -7,9 +7,9 @@
 
 static void on_control_request(struct weft_msg *msg);
 
-/* Under ctrl->lock. */
 static void post_request(struct host_path_queue *pq)
 {
+	assert_locked(&pq->queue->ctrl->lock);
 	pq->request.generation = pq->generation;
 	if (pq->request.posted)
 		return;
@@ -20,13 +20,13 @@ static void post_request(struct host_path_queue *pq)
 
 static void lock_ctrl(struct host_path_queue *pq)
 {
-	pthread_mutex_lock(&pq->queue->ctrl->lock);
+	weft_mutex_lock(&pq->queue->ctrl->lock);
 }
 
 static void post_request_and_unlock(struct host_path_queue *pq)
 {
 	post_request(pq);
-	pthread_mutex_unlock(&pq->queue->ctrl->lock);
+	weft_mutex_unlock(&pq->queue->ctrl->lock);
 }
 
 void host_path_queue_request_reset(struct host_path_queue *pq, int rc, const struct weft_err *why,
@@ -49,11 +49,11 @@ void host_path_queue_request_abort(struct host_path_queue *pq, uint16_t cid)
 	post_request_and_unlock(pq);
 }
 
-/* Under ctrl->lock. */
 static bool ana_state_allows_io(const struct host_path *path, const struct host_ns_view *view)
 {
 	uint8_t state = host_ana_state(path, view->group);
 
+	assert_locked(&path->ctrl->lock);
 	return state == NVME_ANA_STATE_OPTIMIZED || state == NVME_ANA_STATE_NONOPTIMIZED;
 }
 
@@ -75,7 +75,7 @@ bool host_path_queue_request_ana_read(struct host_path_queue *pq, struct weft_ns
 		pq->request.ana = true;
 		post_request(pq);
 	}
-	pthread_mutex_unlock(&pq->queue->ctrl->lock);
+	weft_mutex_unlock(&pq->queue->ctrl->lock);
 	return contradicts;
 }
 
@@ -116,7 +116,7 @@ static struct host_control_request control_request_take(struct host_path_queue *
 	struct weft_ctrl *ctrl = pq->queue->ctrl;
 	struct host_control_request request;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	request = pq->request;
 	request.other_pqs_ready = pq->path->ready;
 	pq->request.posted = pq->request.reset = pq->request.abort = pq->request.ana = false;
@@ -124,7 +124,7 @@ static struct host_control_request control_request_take(struct host_path_queue *
 	if (host_path_is_removing(pq->path))
 		host_queue_post_update(pq->queue); /* it may wait for request.posted */
 	pthread_cond_broadcast(&ctrl->changed);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return request;
 }
 

@@ -23,6 +23,7 @@ void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index)
 {
 	struct host_ns_record *at;
 
+	assert_locked(&ctrl->lock);
 	weft_list_for_each(at, &ctrl->ns_records, link) {
 		struct host_dirty *dirty = &at->dirty;
 

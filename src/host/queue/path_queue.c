@@ -32,10 +32,10 @@ static bool any_is_ready(struct weft_ctrl *ctrl)
 {
 	bool any = false;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		any |= ctrl->paths[i] && ctrl->paths[i]->ready;
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	return any;
 }
 
@@ -103,9 +103,9 @@ static void report_setup_failure(struct host_path_queue *pq, const struct weft_e
 	if (!pq->failures++)
 		host_event_push(ctrl, WEFT_EVENT_QUEUE, pq->snap.state, 0, "%s: I/O queue %u: %s",
 				pq->snap.address, pq->queue->qid, why->text);
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	weft_fail(&ctrl->no_queue, 0, "I/O queue %u: %s", pq->queue->qid, why->text);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 /* Only this queue is affected: others go on in the same association. If none of them has a
@@ -155,10 +155,10 @@ static void count_ready_pq(struct host_path_queue *pq, bool ready)
 	if (pq->counted == ready)
 		return;
 	pq->counted = ready;
-	pthread_mutex_lock(&path->ctrl->lock);
+	weft_mutex_lock(&path->ctrl->lock);
 	if (pq->generation == path->pub.generation)
 		path->ready += ready ? 1 : -1u;
-	pthread_mutex_unlock(&path->ctrl->lock);
+	weft_mutex_unlock(&path->ctrl->lock);
 }
 
 static void pq_on_connect(struct host_path_queue *pq, struct weft_link_slot *slot)
@@ -280,6 +280,7 @@ struct host_path_queue *host_path_queue_create(struct weft_queue *queue, struct 
 {
 	struct host_path_queue *pq = calloc(1, sizeof(*pq));
 
+	assert_locked(&queue->ctrl->lock);
 	if (!pq)
 		return NULL;
 	pq->queue = queue;

@@ -10,6 +10,7 @@
 
 static bool has_pending_request(const struct weft_queue *queue)
 {
+	assert_locked(&queue->ctrl->lock);
 	for (unsigned i = 0; i < queue->npath_queues; i++)
 		if (queue->path_queues[i] && queue->path_queues[i]->request.posted)
 			return true;
@@ -21,15 +22,15 @@ static void unregister_queue(struct weft_queue *queue)
 	struct weft_ctrl *ctrl = queue->ctrl;
 	unsigned bit = queue->qid - 1u;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	weft_list_remove(&queue->ctrl_link);
 	ctrl->qids[bit / 64] &= ~(UINT64_C(1) << bit % 64);
 	while (has_pending_request(queue))
-		pthread_cond_wait(&ctrl->changed, &ctrl->lock);
+		weft_mutex_wait(&ctrl->lock, &ctrl->changed);
 	for (unsigned i = 0; i < queue->npath_queues; i++)
 		if (queue->path_queues[i])
 			host_path_put(queue->path_queues[i]->path);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void free_queue(struct weft_queue *queue)
@@ -75,9 +76,10 @@ void weft_queue_close(struct weft_queue *queue)
 
 /* --- updates from the control reactor --------------------------------------------------------- */
 
-/* Under ctrl->lock. A path that has never been live needs no path queue. */
+/* A path that has never been live needs no path queue. */
 static void snapshot_path(struct weft_queue *queue, unsigned i, struct host_path *path)
 {
+	assert_locked(&queue->ctrl->lock);
 	if (!queue->path_queues[i] && path->pub.generation && !host_path_is_removing(path)) {
 		queue->path_queues[i] = host_path_queue_create(queue, path);
 		path->path_queues += queue->path_queues[i] != NULL;
@@ -93,12 +95,12 @@ static void snapshot_ctrl(struct weft_queue *queue)
 {
 	struct weft_ctrl *ctrl = queue->ctrl;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	queue->snap = ctrl->pub;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			snapshot_path(queue, i, ctrl->paths[i]);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static bool is_unused(const struct host_path_queue *pq)
@@ -111,12 +113,12 @@ static void free_pq_if_unused(struct weft_queue *queue, unsigned i)
 {
 	struct host_path_queue *pq = queue->path_queues[i];
 
-	pthread_mutex_lock(&queue->ctrl->lock);
+	weft_mutex_lock(&queue->ctrl->lock);
 	if (!pq->request.posted) {
 		host_path_put(pq->path);
 		queue->path_queues[i] = NULL;
 	}
-	pthread_mutex_unlock(&queue->ctrl->lock);
+	weft_mutex_unlock(&queue->ctrl->lock);
 	if (queue->path_queues[i])
 		return;
 	weft_timer_stop(queue->reactor, &pq->setup);
@@ -157,6 +159,7 @@ static void on_update_msg(struct weft_msg *msg)
 
 void host_queue_post_update(struct weft_queue *queue)
 {
+	assert_locked(&queue->ctrl->lock);
 	if (atomic_exchange(&queue->update_posted, true))
 		return;
 	queue->update_msg.fn = on_update_msg;

@@ -14,6 +14,7 @@ static int take_qid(struct weft_ctrl *ctrl)
 {
 	uint32_t most = ctrl->pub.traits.queues;
 
+	assert_locked(&ctrl->lock);
 	for (uint32_t n = 0; n < most; n++) {
 		uint32_t i = (ctrl->last_qid + n) % most;
 
@@ -32,14 +33,14 @@ static int register_queue(struct weft_queue *queue, struct weft_err *err)
 	uint32_t most;
 	int qid;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	most = ctrl->pub.traits.queues;
 	qid = ctrl->pub.traits.discovery ? -EOPNOTSUPP : take_qid(ctrl);
 	if (qid > 0) {
 		queue->qid = (uint16_t)qid;
 		weft_list_push(&ctrl->queues, &queue->ctrl_link);
 	}
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 	if (qid == -EOPNOTSUPP)
 		return weft_fail(err, qid, "a discovery controller has no I/O queues");
 	if (qid < 0)

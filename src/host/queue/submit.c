@@ -13,7 +13,7 @@ void cmd_restart(struct weft_cmd *cmd)
 	p->data = (struct weft_iov_iter){ cmd->iov, 0 };
 	p->flush_asked = 0;
 	p->done_paths = 0;
-	p->lost = p->retry = p->retry_now = p->speculative = false;
+	p->retry = CMD_NO_RETRY;
 }
 
 /* Whatever the last try failed with, an earlier one may have been executed. And -ENOTCONN promises
@@ -28,7 +28,7 @@ static bool may_have_executed(const struct weft_cmd *cmd)
 
 void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 {
-	assert(!cmd_priv(cmd)->ninflight && !cmd_priv(cmd)->listed);
+	assert(!cmd_priv(cmd)->ninflight);
 	assert(cmd->rc || cmd->op != WEFT_FLUSH || host_flush_is_done(cmd));
 	if (cmd->rc && may_have_executed(cmd))
 		cmd->rc = -ECONNRESET;
@@ -36,39 +36,13 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 	if (!cmd->rc && cmd->ns &&
 	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
 		cmd->rc = -ESTALE;
+	cmd_enter(cmd, CMD_DONE);
 	host_stall_leave(queue, cmd);
+	assert(queue->pending);
 	queue->pending--;
 	queue->completed++;
 	if (cmd->done)
 		cmd->done(cmd);
-}
-
-static struct weft_list *mark_listed(struct weft_cmd *cmd)
-{
-	struct cmd_priv *p = cmd_priv(cmd);
-
-	assert(!p->listed);
-	p->listed = true;
-	return &p->link;
-}
-
-void cmd_list_add_tail(struct weft_list *list, struct weft_cmd *cmd)
-{
-	weft_list_push(list, mark_listed(cmd));
-}
-
-void cmd_list_add(struct weft_list *list, struct weft_cmd *cmd)
-{
-	weft_list_push_first(list, mark_listed(cmd));
-}
-
-void cmd_list_del(struct weft_cmd *cmd)
-{
-	struct cmd_priv *p = cmd_priv(cmd);
-
-	if (p->listed)
-		weft_list_remove(&p->link);
-	p->listed = false;
 }
 
 /* --- on their way out ------------------------------------------------------------------------- */
@@ -164,8 +138,7 @@ static void issue_waiting(struct weft_queue *queue, bool poll)
 		issue_result = cmd_all_issued(cmd) ? ISSUED : issue_on_selected(queue, cmd);
 		if (issue_result == NO_PATH_QUEUE) {
 			host_stall_enter(queue, cmd);
-			cmd_list_del(cmd);
-			cmd_list_add_tail(&queue->requeue, cmd);
+			cmd_queue(cmd, CMD_REQUEUED, &queue->requeue);
 		}
 		if (issue_result != ISSUED || !cmd_all_issued(cmd))
 			continue;
@@ -173,8 +146,9 @@ static void issue_waiting(struct weft_queue *queue, bool poll)
 			weft_reactor_defer(queue->reactor, &queue->issue_task);
 			break;
 		}
-		cmd_list_del(cmd);
-		if (!cmd_priv(cmd)->ninflight)
+		if (cmd_priv(cmd)->ninflight)
+			cmd_enter(cmd, CMD_SENT);
+		else
 			cmd_finish(queue, cmd);
 	}
 }
@@ -184,6 +158,7 @@ void host_kick_requeue(struct weft_queue *queue)
 	struct weft_list first;
 
 	weft_list_init(&first);
+	cmd_enter_all(&queue->requeue, CMD_WAITING);
 	weft_list_splice(&first, &queue->requeue);
 	weft_list_splice(&first, &queue->waiting);
 	weft_list_splice(&queue->waiting, &first);
@@ -215,10 +190,10 @@ static void init_cmd_priv(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	memset(cmd->priv, 0, sizeof(cmd->priv));
 	cmd_priv(cmd)->whole = whole_of(cmd);
+	cmd_priv(cmd)->data.iov = cmd->iov;
 	cmd->rc = 0;
 	cmd->status = 0;
 	cmd->result = 0;
-	cmd_restart(cmd);
 	if (cmd->op == WEFT_FLUSH)
 		host_flush_init(cmd);
 	queue->pending++;
@@ -242,8 +217,10 @@ int weft_submit(struct weft_queue *queue, struct weft_cmd *cmd)
 	if (queue->snap.state == WEFT_DEAD)
 		return -ENOTCONN;
 	init_cmd_priv(queue, cmd);
-	if (!issue_at_once(queue, cmd)) {
-		cmd_list_add_tail(&queue->waiting, cmd);
+	if (issue_at_once(queue, cmd)) {
+		cmd_enter(cmd, CMD_SENT);
+	} else {
+		cmd_queue(cmd, CMD_WAITING, &queue->waiting);
 		issue_waiting(queue, false);
 	}
 	return 0;

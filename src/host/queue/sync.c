@@ -34,9 +34,9 @@ static void text_of_no_path(const struct weft_cmd *cmd, char *text, size_t size)
 	uint32_t ms = cmd->ns->ctrl->config.options.fast_io_fail_ms;
 	struct weft_err why = { "" };
 
-	pthread_mutex_lock(&cmd->ns->ctrl->lock);
+	weft_mutex_lock(&cmd->ns->ctrl->lock);
 	why = cmd->ns->scan_error;
-	pthread_mutex_unlock(&cmd->ns->ctrl->lock);
+	weft_mutex_unlock(&cmd->ns->ctrl->lock);
 	if (why.text[0]) {
 		snprintf(text, size, "the namespace cannot be looked at: %s", why.text);
 		return;
@@ -51,9 +51,9 @@ static void text_of_no_queue(const struct weft_cmd *cmd, char *text, size_t size
 {
 	struct weft_ctrl *ctrl = cmd->ns->ctrl;
 
-	pthread_mutex_lock(&ctrl->lock);
+	weft_mutex_lock(&ctrl->lock);
 	snprintf(text, size, "%.*s", (int)size - 1, ctrl->no_queue.text);
-	pthread_mutex_unlock(&ctrl->lock);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void text_of_errno(const struct weft_cmd *cmd, char *text, size_t size)
