@@ -274,6 +274,9 @@ static inline bool tgt_store_is_frozen(const struct weft_target *t)
 	return t->freeze_state >= TGT_FREEZING_STORE;
 }
 
+/* Of a Compare and Write. */
+#define TGT_PAIR_BYTES(ns) ((uint32_t)(TGT_ACWU + 1) << (ns)->lba_shift)
+
 struct tgt_write_data_ops;
 
 /* Which stage a command that is done in pieces is in: see io/range_lists.c, io/bulk.c. */

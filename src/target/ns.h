@@ -67,6 +67,7 @@ struct tgt_ns {
 	void (*removed)(void *arg);
 	void *removed_arg;
 	struct weft_offload closing; /* of @be */
+	void *pair_buffer;           /* of the fused pair that is at work: see io/fused.c */
 
 	struct ns_local local[]; /* by poll group */
 };

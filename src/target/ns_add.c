@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/uuid.h"
 #include "target/admin/admin.h"
 #include "target/cluster/cluster.h"
@@ -132,8 +133,9 @@ static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_b
 	for (unsigned i = 0; i < s->target->npoll_groups; i++)
 		weft_list_init(&ns->local[i].waiting);
 	ns->barrier = tgt_barrier_new(s->target);
-	if (!ns->barrier) {
-		free(ns);
+	ns->pair_buffer = weft_pages_alloc(TGT_PAIR_BYTES(ns)); /* resident when it is used */
+	if (!ns->barrier || !ns->pair_buffer) {
+		tgt_ns_free(ns);
 		return NULL;
 	}
 	ns->barrier->ns = ns;
@@ -142,6 +144,7 @@ static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_b
 
 void tgt_ns_free(struct tgt_ns *ns)
 {
+	weft_pages_free(ns->pair_buffer, TGT_PAIR_BYTES(ns));
 	free(atomic_load(&ns->resv));
 	free(ns->barrier);
 	free(ns);

@@ -172,27 +172,39 @@ void weft_req_put_buffer(struct weft_req *req)
 	put_buffer(&req->out);
 }
 
-void weft_req_pass_buffer(struct weft_req *from, struct weft_req *to)
-{
-	assert(from->qp == to->qp && !to->out.at);
-	if (!from->out.at)
-		return;
-	to->out = from->out;
-	to->data = to->out.at;
-	from->data = from->out.at = NULL;
-}
-
 /* --- data from the host ----------------------------------------------------------------------- */
+
+static void start_fetch(struct weft_req *req, weft_req_fn *then)
+{
+	req->then = then;
+	weft_req_enter(req, WEFT_REQ_AWAIT_DATA);
+	req->qp->transport->fetch(req, req->data_len);
+}
 
 static void fetch_into_buffer(struct weft_req *req, uint16_t sc)
 {
-	req->then = req->fetch_then;
+	if (sc)
+		req->fetch_then(req, sc);
+	else
+		start_fetch(req, req->fetch_then);
+}
+
+static void fetch_both_into_buffers(struct weft_req *first, uint16_t sc)
+{
+	struct weft_req *second = first->fetch_with;
+	weft_req_fn *then = first->fetch_then;
+
+	if (!sc && !take_free(second, &second->in, second->qp->in, first->data_len))
+		sc = NVME_SC_CMD_INTERRUPTED;
 	if (sc) {
-		req->then(req, sc);
+		put_buffer(&first->in);
+		first->data = NULL;
+		then(first, sc);
+		then(second, sc);
 		return;
 	}
-	weft_req_enter(req, WEFT_REQ_AWAIT_DATA);
-	req->qp->transport->fetch(req, req->data_len);
+	start_fetch(first, then);
+	start_fetch(second, then);
 }
 
 void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
@@ -204,6 +216,20 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
 	}
 	req->fetch_then = then;
 	get_buffer(req, &req->in, req->qp->in, len, fetch_into_buffer);
+}
+
+void weft_req_fetch_both(struct weft_req *first, struct weft_req *second, uint32_t len,
+			 weft_req_fn *then)
+{
+	assert(first->qp == second->qp);
+	if (first->data || second->data) {
+		weft_req_fetch(first, len, then);
+		weft_req_fetch(second, len, then);
+		return;
+	}
+	first->fetch_then = then;
+	first->fetch_with = second;
+	get_buffer(first, &first->in, first->qp->in, len, fetch_both_into_buffers);
 }
 
 void weft_req_fetched(struct weft_req *req, uint16_t sc)

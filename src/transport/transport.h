@@ -133,8 +133,11 @@ struct weft_req {
 	};
 	struct weft_req_buf in, out; /* for fetched data; for the user */
 
+	union {
+		struct weft_list link;       /* the user's, while it has the request */
+		struct weft_req *fetch_with; /* the transport's: see weft_req_fetch_both() */
+	};
 	/* The user's, while it has the request. */
-	struct weft_list link;
 	struct weft_msg msg;
 
 	/* The transport's, for a request that waits. */
@@ -150,6 +153,11 @@ uint32_t weft_req_sgl_len(struct weft_req *req);
 
 /* Brings the command's @len bytes to req->data; weft_req_check_sgl() said yes. */
 void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then);
+/* The same for two of one queue pair, @then for each. The first waits for its buffer; if there is
+ * none for the second then, both end with Command Interrupted: a request that has a buffer and
+ * waits for another one of the same pool could wait for ever. */
+void weft_req_fetch_both(struct weft_req *first, struct weft_req *second, uint32_t len,
+			 weft_req_fn *then);
 /* A buffer of @len bytes at req->data, one at a time. Fetched data stays where it was: a caller
  * that needs both keeps the old req->data. */
 void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
@@ -157,8 +165,6 @@ void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then);
 bool weft_req_get_free_buffer(struct weft_req *req, uint32_t len);
 /* Gives the buffer to others before the request ends; harmless if there is none. */
 void weft_req_put_buffer(struct weft_req *req);
-/* Gives that buffer, if @from has one, to @to, which has none. Both are of one queue pair. */
-void weft_req_pass_buffer(struct weft_req *from, struct weft_req *to);
 /* The only way to end a request. */
 void weft_req_reply(struct weft_req *req, uint16_t status);
 /* Ends a request that waits for a buffer or for the host: its then() gets @status.

@@ -7,8 +7,8 @@
  * Thousands of commands may wait for buffers that slow storage has. A removal or a quiesce of the
  * namespace waits for the commands that storage works for, and not for all of these.
  *
- * Invariant: who has quiesced a namespace does not wait for a buffer; a fused pair gets its one
- * before (io/fused.c). So a command whose buffer comes while the namespace is quiesced keeps it
+ * Invariant: who has quiesced a namespace does not wait for a buffer; a fused pair has the
+ * namespace's own. So a command whose buffer comes while the namespace is quiesced keeps it
  * and waits: the quiesce will end. */
 #include <assert.h>
 
@@ -42,11 +42,16 @@ void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req))
 	struct tgt_req *treq = tgt_req(req);
 
 	assert(tgt_ns_at_work(req));
-	if (req->out.at || weft_req_get_free_buffer(req, treq->length)) {
+	if (treq->fused) {
+		assert(treq->length <= TGT_PAIR_BYTES(treq->ns));
+		req->data = treq->ns->pair_buffer;
 		run(req);
 		return;
 	}
-	assert(!treq->fused);
+	if (weft_req_get_free_buffer(req, treq->length)) {
+		run(req);
+		return;
+	}
 	treq->with_buffer = run;
 	tgt_ns_leave(req);
 	weft_req_get_buffer(req, treq->length, buffer_came);

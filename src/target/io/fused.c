@@ -1,10 +1,11 @@
 /* fused.c - Compare and Write as a fused pair: no other write comes between them (NVM 1.0, 2.1.4).
  *
- *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ a buffer
- *     ─▶ quiesce against writers ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
+ *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ quiesce against writers
+ *     ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
  *
- * Storage's data is read into the buffer; then the Write uses it, if storage wants its data
- * aligned. The pair gets it before the quiesce, because writers would wait for it, too.
+ * Storage's data is read into ns->pair_buffer, which the Write uses after that, if storage wants
+ * its data aligned. One pair is at work on a namespace at a time, so it is always free, and a pair
+ * that has quiesced the namespace waits for storage alone.
  *
  * Invariant: a pair is answered together; first->partner is second and the other way round. */
 
@@ -40,7 +41,6 @@ void tgt_io_fused_step(struct weft_req *req, uint16_t status)
 	struct weft_req *partner = tgt_req(req)->partner;
 
 	if (is_first && !status) {
-		weft_req_pass_buffer(req, partner);
 		tgt_io_write_run(partner);
 		return;
 	}
@@ -103,17 +103,10 @@ static void fused_quiesced(struct tgt_ns_quiesce *quiesce)
 
 /* --- both commands are here ------------------------------------------------------------------- */
 
-static void pair_quiesce(struct weft_req *first, uint16_t sc)
+static void pair_quiesce(struct weft_req *first, struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(first);
-	struct tgt_ns *ns;
 
-	if (!sc)
-		sc = tgt_ns_lookup(first, &ns);
-	if (sc) {
-		fail_pair(first, sc);
-		return;
-	}
 	treq->self = first;
 	treq->quiesce = (struct tgt_ns_quiesce){
 		.ns = ns,
@@ -136,10 +129,8 @@ static void pair_data_ready(struct weft_req *first, struct weft_req *second)
 		fail_pair(second, tgt_req(second)->status);
 	else if (sc)
 		fail_pair(first, sc);
-	else if (!ns->be->ops->map || !tgt_io_is_aligned(second, ns->be))
-		weft_req_get_buffer(first, treq->length, pair_quiesce);
 	else
-		pair_quiesce(first, 0);
+		pair_quiesce(first, ns);
 }
 
 static void pair_fetched(struct weft_req *req, uint16_t sc)
@@ -182,8 +173,7 @@ static void pair_begin(struct weft_req *first, struct weft_req *second)
 	tgt_req(second)->ns_serial = tgt_req(first)->ns_serial;
 	if (refuse_pair(first, second, ns))
 		return;
-	weft_req_fetch(first, tgt_req(first)->length, pair_fetched);
-	weft_req_fetch(second, tgt_req(second)->length, pair_fetched);
+	weft_req_fetch_both(first, second, tgt_req(first)->length, pair_fetched);
 }
 
 /* --- arrival ---------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 /* Calls @attempt now and, while it returns false because the block guard refuses it, again in later
  * turns; the backend has no io of @req meanwhile. */
 void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *req));
-/* io/buffer.c: gets a buffer of tgt_req.length at req->data, unless the request has one, and calls
+/* io/buffer.c: gets a buffer of tgt_req.length at req->data and calls
  * @run, inside the namespace, now or when a buffer is free. Fetched data stays at
  * tgt_req.host_data. */
 void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req));

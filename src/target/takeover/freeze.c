@@ -97,7 +97,8 @@ static void inspect_qpair(struct activity *activity, struct weft_qpair *qp)
 		weft_qpair_close(qp, "it cannot be handed over");
 	else if (!weft_qpair_is_admitted(qp) && activity->turns >= TURNS_MAX &&
 		 qp->transport->busy_reason(qp))
-		weft_qpair_close(qp, "the target does not wait for a peer that it did not have to admit");
+		weft_qpair_close(
+			qp, "the target does not wait for a peer that it did not have to admit");
 	moves = qp->closing ? "it is being closed" : qp->transport->busy_reason(qp);
 	activity->requests += requests;
 	activity->has_io |= qp->sqid && requests;
