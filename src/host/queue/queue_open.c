@@ -140,7 +140,8 @@ static void retry_failed(struct weft_queue *queue)
 
 	while ((failed = first_failed_pq(queue))) {
 		failed->open_rc = 0;
-		host_path_queue_retry_later(failed);
+		if (!failed->link) /* else a new association has it connect already */
+			host_path_queue_retry_later(failed);
 	}
 }
 
