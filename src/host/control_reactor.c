@@ -23,6 +23,7 @@ static void on_lifetime_timeout(struct weft_timer *timer)
 	struct weft_err why = { "" };
 	int rc = host_discovery_fail_timeout(&ctrl->config.options, &why);
 
+	assert_on(ctrl->reactor);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])
 			host_path_broken(ctrl->paths[i], rc, "%s", why.text);

@@ -123,6 +123,7 @@ static void on_reset(struct weft_msg *msg)
 {
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, reset_msg);
 
+	assert_on(ctrl->reactor);
 	atomic_store(&ctrl->reset_posted, false);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i] && host_path_is_connected(ctrl->paths[i]))

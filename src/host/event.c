@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
+#include "base/count.h"
 #include "host/internal.h"
 
 static struct weft_event *reserve_event(struct weft_ctrl *ctrl)
@@ -52,7 +53,7 @@ bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event)
 	if (found) {
 		*event = ctrl->events[ctrl->first_event];
 		ctrl->first_event = (ctrl->first_event + 1) % HOST_EVENTS;
-		ctrl->nevents--;
+		weft_count_down(ctrl->nevents);
 	}
 	if (!ctrl->nevents)
 		eventfd_read(ctrl->event_fd, &count);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "host/internal.h"
 #include "transport/bufs.h"
 
@@ -37,6 +38,8 @@ static void finish_user_admin(struct user_admin *u, int rc)
 {
 	struct weft_ctrl *ctrl = u->ctrl;
 
+	assert_on(ctrl->reactor);
+	assert(!u->admin.inflight && !u->done);
 	weft_mutex_lock(&ctrl->lock);
 	u->rc = rc;
 	u->done = true;
@@ -59,7 +62,7 @@ static void on_user_admin_done(struct host_admin *a, int rc)
 {
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
-	a->path->admin.nusers--;
+	weft_count_down(a->path->admin.nusers);
 	if (rc < 0 && may_try_again(u)) {
 		weft_list_push(&u->ctrl->admin_waiting, &a->link);
 		return;
@@ -82,7 +85,7 @@ static void on_ns_admin_done(struct host_admin *a, int rc)
 {
 	struct user_admin *u = container_of(a, struct user_admin, admin);
 
-	a->path->admin.nusers--;
+	weft_count_down(a->path->admin.nusers);
 	if (rc == 0 && !io_access_to(a->path, u->ns)) /* the nsid may be another namespace's now */
 		rc = -EAGAIN;
 	finish_user_admin(u, rc < 0 && admin_timed_out(a) ? -ETIMEDOUT : rc);
@@ -105,6 +108,7 @@ static struct host_path *find_lba_status_path(const struct weft_ns *ns)
 	enum host_access best = HOST_ACCESS_NONE;
 	struct host_path *found = NULL;
 
+	assert_on(ns->ctrl->reactor);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = ns->ctrl->paths[i];
 
@@ -153,6 +157,7 @@ void host_user_admin_pump(struct weft_ctrl *ctrl)
 	struct weft_list *link;
 	struct host_admin *a;
 
+	assert_on(ctrl->reactor);
 	while ((path = find_admin_path(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
 		a = container_of(link, struct host_admin, link);
 		path->admin.nusers++;
@@ -165,6 +170,7 @@ void host_user_admin_fail_waiting(struct weft_ctrl *ctrl, int rc)
 {
 	struct weft_list *link;
 
+	assert_on(ctrl->reactor);
 	while ((link = weft_list_pop(&ctrl->admin_waiting)))
 		finish_user_admin(container_of(link, struct user_admin, admin.link), rc);
 }

@@ -93,6 +93,7 @@ void host_follower_add_referral(struct host_follower *from,
 	struct host_path *path;
 	unsigned count = 0;
 
+	assert_on(owner->reactor);
 	weft_list_for_each(follower, &owner->followers, link)
 		count++;
 	if (count >= HOST_FOLLOWERS_MAX || count >= from->wanted.options.discovery_services ||
@@ -139,6 +140,7 @@ void host_followers_start(struct weft_ctrl *ctrl)
 
 void host_follower_drop(struct host_follower *follower)
 {
+	assert_on(follower->ctrl->reactor);
 	host_follower_read_stop(follower);
 	host_paths_stop(follower->ctrl);
 }
@@ -156,6 +158,7 @@ static void free_follower_msg(struct weft_msg *msg)
 	struct host_follower *follower = container_of(msg, struct host_follower, msg);
 	struct weft_ctrl *owner = follower->owner;
 
+	assert(follower->stopped && follower->ctrl->stopping);
 	weft_mutex_lock(&owner->lock);
 	weft_list_remove(&follower->link);
 	weft_mutex_unlock(&owner->lock);
@@ -168,6 +171,7 @@ static void free_follower_msg(struct weft_msg *msg)
 
 void host_follower_stopped(struct host_follower *follower)
 {
+	assert_on(follower->ctrl->reactor);
 	if (follower->stopped)
 		return;
 	follower->stopped = true;
@@ -196,6 +200,7 @@ bool host_follower_is_at(const struct host_follower *follower,
 
 void host_follower_log_complete(struct host_follower *follower)
 {
+	assert_on(follower->owner->reactor);
 	follower->answered = follower->fresh = true;
 	host_paths_reconcile_soon(follower->owner);
 }
@@ -204,6 +209,7 @@ void host_follower_failed(struct host_follower *follower, int rc, const struct w
 {
 	struct weft_ctrl *owner = follower->owner;
 
+	assert_on(owner->reactor);
 	weft_mutex_lock(&owner->lock);
 	follower->tried = true;
 	follower->rc = rc;
@@ -237,6 +243,7 @@ void host_follower_update(struct host_follower *follower)
 {
 	const struct host_path *path = host_follower_path(follower);
 
+	assert_on(path->reactor);
 	if (host_path_is_stopping(path))
 		return;
 	if (path->pub.state != follower->state && path->assoc.generation && follower->generation)

@@ -24,6 +24,7 @@ static void follow_referral(struct host_follower *from, const struct host_discov
 {
 	struct host_follower *follower;
 
+	assert(from->depth < HOST_REFERRAL_DEPTH_MAX);
 	weft_list_for_each(follower, &from->owner->followers, link) {
 		if (!host_follower_is_at(follower, daddr))
 			continue;
@@ -90,6 +91,7 @@ static void add_discovered_path(struct host_follower *follower,
 	const struct host_path *from = host_follower_path(follower);
 	struct host_path *path;
 
+	assert_on(follower->owner->reactor);
 	if (host_path_create(follower->owner, &follower->wanted, &path, NULL) < 0)
 		return;
 	host_path_set_addr(path, daddr->transport, &daddr->addr);
@@ -195,6 +197,7 @@ void host_paths_reconcile(struct weft_task *task)
 	struct weft_ctrl *ctrl = container_of(task, struct weft_ctrl, reconcile_task);
 	struct host_follower *follower;
 
+	assert_on(ctrl->reactor);
 	if (ctrl->stopping || ctrl->pub.state == WEFT_DEAD)
 		return;
 	follow_referrals(ctrl);
@@ -208,6 +211,7 @@ void host_paths_reconcile(struct weft_task *task)
 
 void host_paths_reconcile_soon(struct weft_ctrl *ctrl)
 {
+	assert_on(ctrl->reactor);
 	if (!weft_list_empty(&ctrl->followers))
 		weft_reactor_defer(ctrl->reactor, &ctrl->reconcile_task);
 }

@@ -205,6 +205,7 @@ static void update_ns_access(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_
 {
 	int rc;
 
+	assert_on(ctrl->reactor);
 	if (ns->opening)
 		return;
 	update_paths(ctrl, ns);

@@ -29,6 +29,7 @@ static void on_ns_open_msg(struct weft_msg *msg)
 {
 	struct weft_ctrl *ctrl = container_of(msg, struct weft_ctrl, open_msg);
 
+	assert_on(ctrl->reactor);
 	atomic_store(&ctrl->open_posted, false);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i] && host_path_is_connected(ctrl->paths[i]))

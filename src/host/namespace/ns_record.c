@@ -27,6 +27,7 @@ void host_ns_records_init(struct weft_ctrl *ctrl)
 
 static void ns_record_free(struct weft_ctrl *ctrl, struct host_ns_record *at)
 {
+	assert(weft_list_empty(&at->open));
 	weft_id_hash_remove(&ctrl->ns_records_by_id, &at->id);
 	weft_list_remove(&at->link);
 	free(at);

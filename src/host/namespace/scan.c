@@ -36,6 +36,8 @@ static void scan_identify(struct host_path *path, uint8_t cns, char *page,
 {
 	struct host_admin *a = &path->scan.cmd;
 
+	assert_on(path->reactor);
+	assert(path->scan.nsid);
 	host_admin_prepare(a, "Identify Namespace", done);
 	memset(page, 0, HOST_PAGE);
 	a->iov = (struct iovec){ page, HOST_PAGE };
@@ -87,6 +89,7 @@ static void scan_finish_ns(struct host_path *path, int rc, const struct weft_err
 	bool differs = false, back = false, alone = host_path_is_only(path);
 	struct host_ns_record *at;
 
+	assert(path->scan.state != HOST_SCAN_IDLE && path->scan.nsid);
 	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
@@ -133,6 +136,7 @@ static void scan_lost(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 	struct host_ns_record *at;
 
+	assert(path->scan.state != HOST_SCAN_IDLE);
 	scan_enter(path, HOST_SCAN_IDLE);
 	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
@@ -165,6 +169,7 @@ static void scan_refused(struct host_path *path, uint16_t status)
 	struct host_ns_record *at;
 	bool news = false;
 
+	assert(path->scan.state != HOST_SCAN_IDLE);
 	weft_mutex_lock(&ctrl->lock);
 	at = host_ns_record_find(ctrl, path->scan.nsid);
 	if (at) {
@@ -308,6 +313,7 @@ static void scan_next(struct host_path *path)
 
 void host_scan_due(struct host_path *path)
 {
+	assert_on(path->reactor);
 	if (path->scan.state == HOST_SCAN_IDLE)
 		scan_next(path);
 }
@@ -316,6 +322,7 @@ void host_scan_all(struct host_path *path)
 {
 	struct host_ns_record *at;
 
+	assert_on(path->reactor);
 	path->scan.notify |= !host_path_is_setting_up(path);
 	weft_mutex_lock(&path->ctrl->lock);
 	weft_list_for_each(at, &path->ctrl->ns_records, link)
@@ -328,6 +335,7 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 {
 	struct host_ns_record *at;
 
+	assert_on(path->reactor);
 	path->scan.notify = true;
 	weft_mutex_lock(&path->ctrl->lock);
 	for (unsigned i = 0; i < max && nsids[i]; i++) {
@@ -341,5 +349,6 @@ void host_scan_changed(struct host_path *path, const __le32 *nsids, unsigned max
 
 void host_scan_stop(struct host_path *path)
 {
+	assert_on(path->reactor);
 	weft_timer_stop(path->reactor, &path->scan.retry_timer);
 }

@@ -20,6 +20,7 @@ static void admin_arm_timer(struct host_path *path)
 	struct host_admin *first = earliest_deadline(path);
 	uint64_t now = weft_reactor_now_ns(path->reactor), left;
 
+	assert_on(path->reactor);
 	weft_timer_stop(path->reactor, &path->admin.timer);
 	if (!first)
 		return;
@@ -45,6 +46,7 @@ void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t tim
 					      NULL;
 	uint16_t cid;
 
+	assert_on(path->reactor);
 	assert(!a->inflight);
 	a->path = path;
 	if (!slot) {
@@ -114,6 +116,8 @@ void host_admin_lost(struct host_path *path)
 {
 	struct weft_list lost, *link;
 
+	assert_on(path->reactor);
+	assert(!path->assoc.link);
 	weft_timer_stop(path->reactor, &path->admin.timer);
 	weft_list_init(&lost);
 	weft_list_splice(&lost, &path->admin.inflight);
@@ -122,10 +126,13 @@ void host_admin_lost(struct host_path *path)
 
 		admin_finish(a, -ECONNRESET);
 	}
+	assert(weft_list_empty(&path->admin.inflight));
+	assert(!path->admin.nusers && !path->admin.naborts);
 }
 
 bool host_admin_has_room(const struct host_path *path)
 {
+	assert_on(path->reactor);
 	return path->state == HOST_PATH_LIVE && !path->assoc.link->closing &&
 	       path->assoc.link->free && path->admin.nusers < HOST_ADMIN_USER_MAX;
 }

@@ -37,6 +37,7 @@ static void aer_send_requests(struct host_path *path);
 
 static __le32 *aer_log_page(const struct host_path *path, const struct host_aer *aer)
 {
+	assert(aer >= path->aer.requests && aer < path->aer.requests + HOST_AERS);
 	return (__le32 *)(path->aer.page + (aer - path->aer.requests) * HOST_PAGE);
 }
 
@@ -85,6 +86,7 @@ static void handle_async_event(struct host_path *path, const struct host_aer *ae
 {
 	uint32_t result = aer->result;
 
+	assert(aer->state == HOST_AER_IDLE);
 	switch (result & 7) {
 	case TYPE_ERROR:
 		host_event_push(path->ctrl, WEFT_EVENT_ERROR, host_path_public_state(path), result,
@@ -170,6 +172,8 @@ static void aer_send_requests(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
+	assert_on(path->reactor);
+	assert(path->assoc.traits.aers <= HOST_AERS);
 	for (unsigned i = 0; i < path->assoc.traits.aers && host_path_is_connected(path); i++) {
 		struct host_aer *aer = &path->aer.requests[i];
 		bool idle = aer->state == HOST_AER_IDLE;
@@ -191,11 +195,13 @@ static void aer_on_timer(struct weft_timer *timer)
 
 void host_aer_start(struct host_path *path)
 {
+	assert(path->state == HOST_PATH_LIVE);
 	path->aer.timer.fn = aer_on_timer;
 	aer_send_requests(path);
 }
 
 void host_aer_stop(struct host_path *path)
 {
+	assert_on(path->reactor);
 	weft_timer_stop(path->reactor, &path->aer.timer);
 }

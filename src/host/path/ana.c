@@ -124,6 +124,7 @@ static void check_anatt(struct host_path *path)
 	struct host_ana *ana = &path->ana;
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
+	assert_on(path->reactor);
 	if (!any_changes(ana)) {
 		ana->change_ns = 0;
 		return;
@@ -145,6 +146,8 @@ static int apply_ana_log(struct host_path *path)
 	struct weft_ctrl *ctrl = path->ctrl;
 	int n;
 
+	assert_on(path->reactor);
+	assert(path->ana.groups && path->ana.page);
 	weft_mutex_lock(&ctrl->lock);
 	n = parse_ana_log(path->ana.page, path->ana.size, path->ana.groups);
 	path->ana.ngroups = n < 0 ? 0 : (unsigned)n;
@@ -202,6 +205,7 @@ static void read_ana_log(struct host_path *path, void (*done)(struct host_admin 
 	struct host_ana *ana = &path->ana;
 	struct host_admin *a = &ana->cmd;
 
+	assert(ana->groups && ana->page);
 	weft_mutex_lock(&path->ctrl->lock);
 	ana->reads_begun++;
 	weft_mutex_unlock(&path->ctrl->lock);
@@ -242,6 +246,7 @@ void host_ana_read(struct host_path *path)
 {
 	struct host_ana *ana = &path->ana;
 
+	assert_on(path->reactor);
 	if (!ana->groups || !host_path_is_connected(path))
 		return;
 	if (ana->state == HOST_ANA_READING)
@@ -254,6 +259,7 @@ void host_ana_changed(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
+	assert_on(path->reactor);
 	host_ana_read(path);
 	weft_mutex_lock(&ctrl->lock);
 	path->ana.change_notified = path->ana.groups;
@@ -270,6 +276,7 @@ static int alloc_ana_log(struct host_path *path)
 	size_t most = (path->assoc.traits.transfer_max - sizeof(struct nvme_ana_log)) /
 		      sizeof(struct nvme_ana_group_desc);
 
+	assert(ana->state == HOST_ANA_IDLE && !ana->cmd.inflight);
 	n = n > GROUPS_MAX ? GROUPS_MAX : n;
 	n = n > most ? (uint32_t)most : n;
 	host_ana_free(path);
@@ -281,6 +288,7 @@ static int alloc_ana_log(struct host_path *path)
 
 void host_ana_setup(struct host_path *path)
 {
+	assert(host_path_is_setting_up(path));
 	if (!path->assoc.traits.ana) {
 		host_ana_free(path);
 		host_scan_all(path);
@@ -296,6 +304,7 @@ void host_ana_setup(struct host_path *path)
 
 void host_ana_stop(struct host_path *path)
 {
+	assert_on(path->reactor);
 	weft_timer_stop(path->reactor, &path->ana.timer);
 	path->ana.change_ns = 0;
 	if (path->ana.state == HOST_ANA_DUE)
@@ -308,6 +317,7 @@ void host_ana_free(struct host_path *path)
 {
 	struct weft_ctrl *ctrl = path->ctrl;
 
+	assert(!path->ana.cmd.inflight);
 	weft_mutex_lock(&ctrl->lock);
 	free(path->ana.groups);
 	free(path->ana.page);

@@ -37,6 +37,7 @@ void host_close_wait_start(struct host_path *path)
 {
 	struct host_admin *a = &path->close_wait.cmd;
 
+	assert(path->state == HOST_PATH_CLOSE_WAIT);
 	path->close_wait.polls = 0;
 	path->close_wait.timer.fn = close_wait_on_timer;
 	weft_timer_set(path->reactor, &path->close_wait.timer, ADMIN_CLOSE_MAX_MS);

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "host/internal.h"
 
 enum { ASK_AGAIN_MS = 200, ASK_ANOTHER_MS = 1 };
@@ -57,6 +58,7 @@ static void fence_start_oldest(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor), until;
 
+	assert_on(path->reactor);
 	path->fence.cannot_tell = 0;
 	path->fence.ccr_pending = false;
 	weft_timer_stop(path->reactor, &path->fence.retry_timer);
@@ -75,7 +77,7 @@ static void fence_oldest_ended(struct host_path *path)
 	struct host_fence *fence = &path->fence;
 	struct weft_ctrl *ctrl = path->ctrl;
 
-	fence->nlost--;
+	weft_count_down(fence->nlost);
 	memmove(&fence->lost[0], &fence->lost[1], fence->nlost * sizeof(fence->lost[0]));
 	weft_mutex_lock(&ctrl->lock);
 	path->pub.ended_generation = fence->nlost ? fence->lost[0].first - 1 : fence->generation;
@@ -89,6 +91,7 @@ static void fence_oldest_ended(struct host_path *path)
 /* The path that @q is about, if that is still the question; else NULL. */
 static struct host_path *find_fenced_path(const struct fence_query *q)
 {
+	assert_on(q->ctrl->reactor);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *path = q->ctrl->paths[i];
 
@@ -117,6 +120,8 @@ static void fence_handle_ccr(struct host_path *path, const struct fence_query *q
 	uint16_t status = host_status(&q->admin.cqe);
 	bool done = le64_to_cpu(q->admin.cqe.result) & NVME_CCR_IRS;
 
+	assert(!path->fence.ccr_pending);
+	assert(q->through < HOST_PATHS_MAX);
 	if (!status && done) {
 		fence_oldest_ended(path);
 	} else if (!status || ccr_is_retryable(status)) {
@@ -146,6 +151,8 @@ static void fence_send_ccr(struct host_path *path, struct host_path *through)
 	const struct host_lost_assoc *lost = oldest_lost(path);
 	struct fence_query *q = calloc(1, sizeof(*q));
 
+	assert(lost && !path->fence.ccr_pending);
+	assert(host_path_is_up(through));
 	if (!q) {
 		weft_timer_set(path->reactor, &path->fence.retry_timer, ASK_AGAIN_MS);
 		return;
@@ -247,6 +254,7 @@ static void fence_query(struct host_path *path)
 	const struct host_lost_assoc *lost = oldest_lost(path);
 	struct host_path *through;
 
+	assert_on(path->reactor);
 	if (!lost || path->fence.ccr_pending)
 		return;
 	through = lost->ciu ? find_ccr_path(path, lost) : NULL;
@@ -275,6 +283,7 @@ static void fence_on_give_up_timer(struct weft_timer *timer)
 {
 	struct host_path *path = container_of(timer, struct host_path, fence.give_up_timer);
 
+	assert(oldest_lost(path));
 	weft_mutex_lock(&path->ctrl->lock);
 	path->pub.abandoned_generation = oldest_lost(path)->last;
 	weft_mutex_unlock(&path->ctrl->lock);
@@ -311,6 +320,7 @@ static void merge_newest_lost(struct host_fence *fence)
 	struct host_lost_assoc *joined = &fence->lost[HOST_LOST_ASSOCS_MAX - 2],
 			       *newest = joined + 1;
 
+	assert(fence->nlost == HOST_LOST_ASSOCS_MAX);
 	joined->last = newest->last;
 	joined->silent = true;
 	joined->ciu = 0;
@@ -330,9 +340,11 @@ void host_fence_path_lost(struct host_path *path)
 	if (host_path_is_stopping(path) || path->assoc.traits.discovery ||
 	    fence->generation == path->assoc.generation)
 		return;
+	assert(fence->generation < path->assoc.generation);
 	fence->generation = path->assoc.generation;
 	if (fence->nlost == HOST_LOST_ASSOCS_MAX)
 		merge_newest_lost(fence);
+	assert(fence->nlost < HOST_LOST_ASSOCS_MAX);
 	fence->lost[fence->nlost++] = (struct host_lost_assoc){
 		.first = path->assoc.generation,
 		.last = path->assoc.generation,
@@ -354,6 +366,7 @@ void host_fence_path_lost(struct host_path *path)
 
 void host_fence_path_up(struct host_path *path)
 {
+	assert(host_path_is_up(path));
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *about = path->ctrl->paths[i];
 
@@ -366,11 +379,13 @@ void host_fence_path_up(struct host_path *path)
 
 void host_fence_path_dead(struct host_path *path)
 {
+	assert(path->state == HOST_PATH_DEAD);
 	fence_query(path);
 }
 
 void host_fence_stop(struct host_path *path)
 {
+	assert_on(path->reactor);
 	path->fence.nlost = 0;
 	fence_start_oldest(path);
 }

@@ -33,6 +33,7 @@ static void send_keepalive(struct host_path *path)
 {
 	struct host_admin *a = &path->keepalive.cmd;
 
+	assert_on(path->reactor);
 	host_admin_prepare(a, "Keep Alive", keepalive_on_answer);
 	a->cmd.common.opcode = nvme_admin_keep_alive;
 	host_admin_start(path, a, path->config.options.keepalive_ms);
@@ -43,6 +44,7 @@ static void keepalive_on_timer(struct weft_timer *timer)
 	struct host_path *path = container_of(timer, struct host_path, keepalive.timer);
 	bool traffic = atomic_exchange(&path->activity.traffic, false);
 
+	assert(host_path_is_connected(path));
 	weft_timer_set(path->reactor, timer, period_ms(path));
 	if (path->keepalive.cmd.inflight || (traffic && is_traffic_based(path)))
 		return;
@@ -51,6 +53,7 @@ static void keepalive_on_timer(struct weft_timer *timer)
 
 void host_keepalive_start(struct host_path *path)
 {
+	assert(path->state == HOST_PATH_LIVE);
 	path->keepalive.timer.fn = keepalive_on_timer;
 	if (path->config.options.keepalive_ms)
 		weft_timer_set(path->reactor, &path->keepalive.timer, period_ms(path));
@@ -58,5 +61,6 @@ void host_keepalive_start(struct host_path *path)
 
 void host_keepalive_stop(struct host_path *path)
 {
+	assert_on(path->reactor);
 	weft_timer_stop(path->reactor, &path->keepalive.timer);
 }

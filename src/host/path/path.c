@@ -137,6 +137,7 @@ static void path_event(struct host_path *path, enum event event)
 {
 	enum host_path_state now = path->state;
 
+	assert_on(path->reactor);
 	if (!path_transitions[now][event].action) {
 		assert(event_may_be_late(event));
 		return;
@@ -206,6 +207,7 @@ static void on_shutdown_done(struct host_admin *a, int rc)
 
 static void path_shut_down(struct host_path *path)
 {
+	assert(path->assoc.link);
 	host_setup_shutdown(path, on_shutdown_done);
 }
 
@@ -240,6 +242,7 @@ void host_path_up(struct host_path *path)
 /* The first cause is kept. */
 static void path_lose(struct host_path *path, enum event event, int rc, const char *fmt, va_list ap)
 {
+	assert_on(path->reactor);
 	if (host_path_is_lost(path))
 		return;
 	path->assoc.rc = rc;
@@ -274,6 +277,8 @@ void host_path_link_closed(struct host_path *path)
 {
 	struct weft_link *link = path->assoc.link;
 
+	assert_on(path->reactor);
+	assert(link);
 	path->assoc.hung_up = link->peer_closed;
 	host_path_broken(path, link->rc, "%s", link->err.text);
 	path_event(path, EV_BROKEN); /* CLOSE_WAIT has waited for this */
@@ -286,6 +291,7 @@ void host_path_link_closed(struct host_path *path)
 
 void host_path_stop(struct host_path *path)
 {
+	assert_on(path->reactor);
 	if (host_path_is_stopping(path))
 		return;
 	host_fence_stop(path);

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "host/discovery/follower.h"
 
 #define FROM(state) (1u << HOST_PATH_##state)
@@ -75,6 +76,8 @@ static int insert_path(struct host_path *path, enum host_path_membership members
 	struct weft_ctrl *ctrl = path->ctrl;
 	unsigned i = 0;
 
+	assert_on(ctrl->reactor);
+	assert(path->membership == HOST_PATH_OUTSIDE && path->state == HOST_PATH_NEW);
 	weft_mutex_lock(&ctrl->lock);
 	while (i < HOST_PATHS_MAX && ctrl->paths[i])
 		i++;
@@ -129,6 +132,7 @@ void host_path_free(struct host_path *path)
 {
 	if (!path)
 		return;
+	assert(!path->assoc.link && weft_list_empty(&path->admin.inflight));
 	weft_task_cancel(&path->admin.pump);
 	host_ana_free(path);
 	free(path->setup.page);
@@ -168,8 +172,7 @@ void host_path_remove(struct host_path *path)
 void host_path_put(struct host_path *path)
 {
 	assert_locked(&path->ctrl->lock);
-	assert(path->path_queues);
-	if (!--path->path_queues && host_path_is_removing(path))
+	if (!weft_count_down(path->path_queues) && host_path_is_removing(path))
 		weft_reactor_post(path->reactor, &path->msg);
 }
 
@@ -219,6 +222,8 @@ static void free_path_msg(struct weft_msg *msg)
 	struct host_path *path = container_of(msg, struct host_path, msg);
 	struct weft_ctrl *ctrl = path->ctrl;
 
+	assert(path->state == HOST_PATH_STOPPED && host_path_is_removing(path));
+	assert(!path->path_queues && ctrl->paths[path->index] == path);
 	weft_mutex_lock(&ctrl->lock);
 	ctrl->paths[path->index] = NULL;
 	host_ctrl_merge_paths(ctrl);
@@ -234,6 +239,8 @@ static void free_path_msg(struct weft_msg *msg)
 /* The control reactor ends with the last path. */
 void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 {
+	assert_on(ctrl->reactor);
+	assert(ctrl->stopping);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i] && ctrl->paths[i]->state != HOST_PATH_STOPPED)
 			return;
@@ -245,6 +252,7 @@ void host_control_stop_if_idle(struct weft_ctrl *ctrl)
 
 void host_path_stopped(struct host_path *path)
 {
+	assert_on(path->reactor);
 	assert(path->state == HOST_PATH_STOPPED);
 	if (path->ctrl->stopping) {
 		host_control_stop_if_idle(path->ctrl);
@@ -256,6 +264,7 @@ void host_path_stopped(struct host_path *path)
 
 void host_paths_stop(struct weft_ctrl *ctrl)
 {
+	assert_on(ctrl->reactor);
 	ctrl->stopping = true;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (ctrl->paths[i])

@@ -42,6 +42,7 @@ static bool is_better(enum weft_state a, enum weft_state b)
 		[WEFT_CONNECTING] = 3, [WEFT_LIVE] = 4,
 	};
 
+	assert((unsigned)a <= WEFT_DEAD && (unsigned)b <= WEFT_DEAD);
 	return rank[a] > rank[b];
 }
 
@@ -127,6 +128,7 @@ struct host_path *host_path_find_other_live(const struct host_path *path)
 {
 	struct host_path *const *paths = path->ctrl->paths;
 
+	assert_on(path->reactor);
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (paths[i] && paths[i] != path && host_path_is_up(paths[i]))
 			return paths[i];
@@ -138,6 +140,7 @@ static void push_path_event(const struct host_path *path, enum weft_event_kind k
 {
 	bool lives = state == WEFT_LIVE, one = kind == WEFT_EVENT_PATH;
 
+	assert_on(path->reactor);
 	host_event_push(path->ctrl, kind, state, 0, "%s%s%s%s%s", one ? path->pub.address : "",
 			one ? ": " : "", weft_state_text(state),
 			lives || !path->assoc.why.text[0] ? "" : ": ",
@@ -160,6 +163,8 @@ void host_path_publish(struct host_path *path)
 	enum weft_state before, path_before, now;
 	bool alone;
 
+	assert_on(path->reactor);
+	assert(path->state != HOST_PATH_STOPPED);
 	weft_mutex_lock(&ctrl->lock);
 	alone = count_paths(ctrl) == 1;
 	before = ctrl->pub.state;

@@ -31,6 +31,7 @@ static void send_probe(struct host_path *path)
 {
 	struct host_admin *a = &path->probe.cmd;
 
+	assert(host_path_is_up(path));
 	if (path->probe.cmd.inflight)
 		return;
 	host_admin_prepare(a, "Keep Alive, as a command takes unusually long", probe_on_answer);
@@ -52,6 +53,7 @@ static uint64_t next_probe_interval_ms(struct host_path *path)
 
 static void start_probe_interval(struct host_path *path)
 {
+	assert_on(path->reactor);
 	path->probe.answers_before = path->ctrl->probe_answers;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
 		struct host_path *other = path->ctrl->paths[i];
@@ -78,6 +80,7 @@ static void on_probe_interval(struct weft_timer *timer)
 
 void host_probe(struct host_path *path, uint32_t timeout_ms)
 {
+	assert_on(path->reactor);
 	if (weft_heap_has(&path->probe.timer.node) || host_path_is_lost(path) ||
 	    !host_path_find_other_live(path))
 		return;

@@ -16,6 +16,7 @@ enum { OTHER_PATH_DELAY_MS = 2 };
 
 void host_reconnect_live(struct host_path *path)
 {
+	assert(path->state == HOST_PATH_LIVE);
 	path->reconnect.live_ns = weft_reactor_now_ns(path->reactor);
 }
 
@@ -24,6 +25,7 @@ void host_reconnect_lost(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor);
 
+	assert(path->state == HOST_PATH_RESETTING || path->state == HOST_PATH_STOPPING);
 	if (path->reconnect.live_ns && now - path->reconnect.live_ns >= STEADY_NS) {
 		path->reconnect.attempt = 0;
 		path->reconnect.lost_ns = now;
@@ -74,6 +76,7 @@ static bool has_next_address(const struct host_path *path)
 	bool unreachable = rc == -ECONNREFUSED || rc == -EHOSTUNREACH || rc == -ENETUNREACH ||
 			   rc == -ETIMEDOUT || rc == -EADDRNOTAVAIL;
 
+	assert(path->addrs.current < path->addrs.count);
 	return !path->reconnect.tried && unreachable &&
 	       path->addrs.current + 1 != path->addrs.count;
 }
@@ -106,6 +109,7 @@ void host_reconnect_later(struct host_path *path)
 {
 	bool next = has_next_address(path);
 
+	assert(path->state == HOST_PATH_BACKOFF && !path->assoc.link);
 	if (next)
 		path->config.addr = path->addrs.list[++path->addrs.current];
 	host_path_publish(path);

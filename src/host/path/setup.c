@@ -18,6 +18,7 @@ static void setup_send_step(struct host_path *path);
 
 static void setup_next_step(struct host_path *path)
 {
+	assert(path->setup.step < host_setup_nsteps);
 	do {
 		path->setup.step++;
 	} while (path->setup.step < host_setup_nsteps &&
@@ -65,6 +66,8 @@ static void setup_send_step(struct host_path *path)
 	const struct host_setup_step *step = &host_setup_steps[path->setup.step];
 	struct host_admin *a = &path->setup.cmd;
 
+	assert(host_path_is_setting_up(path));
+	assert(path->setup.step < host_setup_nsteps && step->length <= HOST_PAGE);
 	host_admin_prepare(a, step->name, setup_on_answer);
 	memset(path->setup.page, 0, HOST_PAGE);
 	a->iov = (struct iovec){ path->setup.page, step->length };
@@ -79,6 +82,8 @@ static void setup_on_poll_timer(struct weft_timer *timer)
 
 void host_setup_start(struct host_path *path)
 {
+	assert_on(path->reactor);
+	assert(host_path_is_setting_up(path));
 	memset(&path->assoc.traits, 0, sizeof(path->assoc.traits));
 	path->setup.timer.fn = setup_on_poll_timer;
 	path->assoc.refused = false;
@@ -90,6 +95,7 @@ void host_setup_shutdown(struct host_path *path, void (*done)(struct host_admin 
 {
 	struct host_admin *a = &path->setup.cmd;
 
+	assert(path->state == HOST_PATH_SHUTDOWN);
 	host_admin_prepare(a, "Property Set CC", done);
 	host_fill_shutdown(path, &a->cmd);
 	host_admin_start(path, a, path->config.options.connect_ms);

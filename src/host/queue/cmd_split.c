@@ -20,6 +20,7 @@ static void fill_range(struct weft_link_slot *slot, const struct weft_cmd *cmd, 
 
 static void use_scratch(struct weft_link_slot *slot, uint32_t len)
 {
+	assert(len <= sizeof(slot->scratch));
 	slot->scratch_iov = (struct iovec){ slot->scratch, len };
 	slot->data.iov = &slot->scratch_iov;
 	slot->data_len = len;
@@ -62,6 +63,7 @@ static void clear_data(const struct weft_cmd *cmd)
 	struct weft_iov_iter iter = { cmd->iov, 0 };
 	struct iovec part;
 
+	assert(cmd->op == WEFT_RAW);
 	if (!host_memory_is_plain(cmd->iov, cmd->iovcnt))
 		return;
 	for (uint64_t left = cmd->length; left; left -= part.iov_len) {
@@ -127,6 +129,7 @@ void cmd_fill_fused(struct weft_cmd *cmd, struct weft_link_slot *first,
 	static const uint8_t opcodes[] = { nvme_cmd_compare, nvme_cmd_write };
 	static const uint8_t fuse[] = { NVME_FUSE_FIRST, NVME_FUSE_SECOND };
 
+	assert(!cmd_priv(cmd)->issued && host_op_desc(cmd->op)->shape == SHAPE_FUSED);
 	for (int i = 0; i < 2; i++) {
 		slots[i]->cmd.common.opcode = opcodes[i];
 		slots[i]->cmd.common.flags = fuse[i];

@@ -3,6 +3,7 @@
  * number of times, and writes only after the fence has released them. */
 #include <errno.h>
 
+#include "base/count.h"
 #include "host/queue/flush.h"
 
 /* Tries of a command that loses its connection, or whose status asks for a retry. The delays before
@@ -119,6 +120,7 @@ static void note_replaced_ns(struct host_path_queue *pq, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
+	assert(cmd->ns);
 	if (atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE ||
 	    !may_be_resent(pq->queue, cmd) || p->tries >= TRIES_MAX) {
 		cmd->rc = -ESTALE;
@@ -177,6 +179,7 @@ static void retry_later(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
 
+	assert(cmd_priv(cmd)->tries <= TRIES_MAX);
 	host_stall_enter(queue, cmd);
 	cmd_priv(cmd)->avoid_paths = 0;
 	cmd_restart(cmd);
@@ -266,6 +269,7 @@ void host_fenced_release(struct host_path_queue *pq)
 		struct weft_cmd *cmd = cmd_of(link);
 
 		before = link->prev;
+		assert(cmd_priv(cmd)->state == CMD_FENCED && !cmd_priv(cmd)->ninflight);
 		if (!association_is_over(pq, cmd_priv(cmd)))
 			continue;
 		if (cmd_priv(cmd)->generation <= pq->snap.abandoned_generation && !cmd->rc)
@@ -308,7 +312,7 @@ void host_piece_complete(struct host_path_queue *pq, struct weft_link_slot *slot
 		pq->aborting = NULL;
 		p->timed_out = status; /* late, but answered */
 	}
-	p->ninflight--;
+	weft_count_down(p->ninflight);
 	pq->ninflight--;
 	note_latency(pq, slot);
 	if (!status && !data_is_complete(cmd, slot)) {
@@ -337,6 +341,7 @@ void host_pieces_lost(struct host_path_queue *pq, bool suspect)
 	struct weft_list lost;
 	struct weft_link_slot *slot;
 
+	assert(!pq->link && !pq->ready);
 	weft_list_init(&lost);
 	weft_list_splice(&lost, &pq->inflight);
 	pq->aborting = NULL;
@@ -345,7 +350,7 @@ void host_pieces_lost(struct host_path_queue *pq, bool suspect)
 		slot = container_of(lost.prev, struct weft_link_slot, user_link);
 		weft_list_remove(&slot->user_link);
 		slot->busy = false;
-		cmd_priv(slot->user)->ninflight--;
+		weft_count_down(cmd_priv(slot->user)->ninflight);
 		if (((struct weft_cmd *)slot->user)->op == WEFT_FLUSH)
 			host_flush_complete(pq, slot->user, false);
 		note_piece_lost(slot->user, suspect);
@@ -383,6 +388,7 @@ void host_on_retry_timer(struct weft_timer *timer)
 {
 	struct weft_queue *queue = container_of(timer, struct weft_queue, retry_timer);
 
+	assert_on(queue->reactor);
 	cmd_enter_all(&queue->delayed, CMD_WAITING);
 	weft_list_splice(&queue->waiting, &queue->delayed);
 	host_issue(queue);

@@ -3,6 +3,7 @@
  * path queue under ctrl->lock; a message tells the control reactor that there is one. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "host/internal.h"
 
 static void on_control_request(struct weft_msg *msg);
@@ -89,7 +90,7 @@ void host_path_queue_request_probe(struct host_path_queue *pq, uint32_t timeout_
 /* The aborted command's own completion, or its second timeout, shows the result. */
 static void on_abort_done(struct host_admin *admin, int rc)
 {
-	admin->path->admin.naborts--;
+	weft_count_down(admin->path->admin.naborts);
 	free(admin);
 }
 
@@ -97,6 +98,7 @@ static void control_send_abort(struct host_path *path, uint16_t qid, uint16_t ci
 {
 	struct host_admin *abort;
 
+	assert_on(path->reactor);
 	if (path->admin.naborts == HOST_ABORTS_MAX)
 		return;
 	abort = calloc(1, sizeof(*abort));
@@ -116,6 +118,7 @@ static struct host_control_request control_request_take(struct host_path_queue *
 	struct weft_ctrl *ctrl = pq->queue->ctrl;
 	struct host_control_request request;
 
+	assert_on(ctrl->reactor);
 	weft_mutex_lock(&ctrl->lock);
 	request = pq->request;
 	request.other_pqs_ready = pq->path->ready;

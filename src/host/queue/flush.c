@@ -48,6 +48,7 @@ static unsigned dirty_paths(const struct weft_cmd *cmd)
 
 void host_flush_init(struct weft_cmd *cmd)
 {
+	assert(cmd->op == WEFT_FLUSH && cmd->ns);
 	cmd_priv(cmd)->flush_owed = (uint8_t)dirty_paths(cmd);
 }
 
@@ -118,6 +119,7 @@ int host_flush_plan(const struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
+	assert(cmd->op == WEFT_FLUSH);
 	/* Another flush may have cleaned some of them meanwhile. */
 	p->flush_owed &= (uint8_t)(dirty_paths(cmd) | p->flush_asked);
 	p->whole = p->issued + (unsigned)__builtin_popcount(paths_to_flush(queue, cmd));
@@ -130,6 +132,7 @@ bool host_flush_is_done(const struct weft_cmd *cmd)
 {
 	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
 
+	assert(cmd->op == WEFT_FLUSH);
 	return p->partly_done && (!p->flush_owed || cmd->ns->shared);
 }
 
@@ -157,6 +160,7 @@ void host_flush_sent(const struct host_path_queue *pq, struct weft_cmd *cmd)
 	struct cmd_priv *p = cmd_priv(cmd);
 	uint8_t bit = (uint8_t)(1u << pq->path->index);
 
+	assert(!(p->flush_asked & bit));
 	p->flush_asked |= bit;
 	atomic_fetch_add(by, HOST_FLUSHING);
 	if (atomic_fetch_and(by, ~HOST_DIRTY) & HOST_DIRTY)
@@ -169,6 +173,7 @@ void host_flush_complete(const struct host_path_queue *pq, struct weft_cmd *cmd,
 	struct cmd_priv *p = cmd_priv(cmd);
 	uint8_t bit = (uint8_t)(1u << pq->path->index);
 
+	assert(p->flush_asked & bit && atomic_load(by) >= HOST_FLUSHING);
 	if (done)
 		p->flush_owed &= (uint8_t)~bit;
 	else if (p->flush_covers & bit)

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "host/queue/cmd.h"
 
 enum { PAUSE_MS = 100, PAUSE_MAX_MS = 1000, RESET_AFTER = 6 /* failures */ };
@@ -21,6 +22,7 @@ static void pq_open_link(struct host_path_queue *pq);
 
 void host_path_queue_retry_later(struct host_path_queue *pq)
 {
+	assert(!pq->link);
 	pq->pause_ms = pq->pause_ms ? pq->pause_ms * 2 : PAUSE_MS;
 	if (pq->pause_ms > PAUSE_MAX_MS)
 		pq->pause_ms = PAUSE_MAX_MS;
@@ -124,6 +126,7 @@ static void pq_setup_retry(struct host_path_queue *pq, int rc, const struct weft
 
 static void pq_setup_failed(struct host_path_queue *pq, int rc, const struct weft_err *why)
 {
+	assert(!pq->ready && !pq->link);
 	if (pq->queue->opening) {
 		pq->open_rc = rc;
 		pq->open_err = *why;
@@ -156,8 +159,10 @@ static void count_ready_pq(struct host_path_queue *pq, bool ready)
 		return;
 	pq->counted = ready;
 	weft_mutex_lock(&path->ctrl->lock);
-	if (pq->generation == path->pub.generation)
-		path->ready += ready ? 1 : -1u;
+	if (pq->generation == path->pub.generation && ready)
+		path->ready++;
+	else if (pq->generation == path->pub.generation)
+		weft_count_down(path->ready);
 	weft_mutex_unlock(&path->ctrl->lock);
 }
 
@@ -166,6 +171,7 @@ static void pq_on_connect(struct host_path_queue *pq, struct weft_link_slot *slo
 	uint16_t status = host_status(&slot->cqe);
 	struct weft_err why = { "" };
 
+	assert(!pq->ready && pq->link);
 	weft_timer_stop(pq->queue->reactor, &pq->setup);
 	pq->open_status = status;
 	if (status) {
@@ -189,6 +195,7 @@ static void pq_on_link_ready(struct weft_link *link)
 	struct host_path_queue *pq = link->user;
 	struct weft_link_slot *slot = weft_link_get_slot(link);
 
+	assert(slot && pq->link == link);
 	link->capsule_max = pq->snap.traits.capsule_max;
 	link->blocks_max = pq->snap.traits.blocks_max;
 	host_connect_data(&pq->path->config, pq->snap.traits.cntlid, &pq->connect_data);
@@ -226,6 +233,7 @@ static void pq_on_link_closed(struct weft_link *link)
 	bool was_ready = pq->ready;
 	int rc = link->rc;
 
+	assert(pq->link == link);
 	weft_timer_stop(queue->reactor, &pq->setup);
 	weft_timer_stop(queue->reactor, &pq->timeout);
 	pq->ready = false;
@@ -259,6 +267,7 @@ static void pq_open_link(struct host_path_queue *pq)
 	struct weft_err why = { "" };
 	int rc;
 
+	assert(!pq->link && !pq->closing && !pq->ready);
 	pq->generation = pq->snap.generation;
 	pq->hung_up = false;
 	if (!is_allowed(pq)) {

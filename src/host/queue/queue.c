@@ -35,6 +35,7 @@ static void unregister_queue(struct weft_queue *queue)
 
 static void free_queue(struct weft_queue *queue)
 {
+	assert(!queue->pending && !host_queue_has_link(queue));
 	weft_timer_stop(queue->reactor, &queue->retry_timer);
 	weft_task_cancel(&queue->issue_task);
 	weft_reactor_destroy(queue->reactor);
@@ -54,6 +55,7 @@ bool host_queue_has_link(const struct weft_queue *queue)
 
 void host_queue_destroy(struct weft_queue *queue)
 {
+	assert(!queue->closing && !queue->pending);
 	queue->closing = true;
 	for (unsigned i = 0; i < queue->npath_queues; i++)
 		if (queue->path_queues[i])
@@ -135,6 +137,7 @@ bool host_queue_is_ready(const struct weft_queue *queue)
 
 void host_queue_update(struct weft_queue *queue)
 {
+	assert(!queue->closing);
 	snapshot_ctrl(queue);
 	for (unsigned i = 0; i < queue->npath_queues; i++) {
 		if (queue->path_queues[i])

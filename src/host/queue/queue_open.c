@@ -138,9 +138,11 @@ static void retry_failed(struct weft_queue *queue)
 {
 	struct host_path_queue *failed;
 
+	assert(!queue->opening);
 	while ((failed = first_failed_pq(queue))) {
 		failed->open_rc = 0;
-		host_path_queue_retry_later(failed);
+		if (!failed->link) /* else a new association has it connect already */
+			host_path_queue_retry_later(failed);
 	}
 }
 

@@ -2,6 +2,7 @@
  * one that was lost, refused by its path, requeued or delayed to the end of the last one.
  *
  * Times are those of the reactor's turns. */
+#include "base/count.h"
 #include "host/queue/cmd.h"
 
 void host_stall_enter(struct weft_queue *queue, struct weft_cmd *cmd)
@@ -27,6 +28,7 @@ static unsigned stall_bucket(uint64_t ns)
 
 static void count_stall(struct weft_stalls *stalls, uint64_t ns)
 {
+	assert(stall_bucket(ns) < WEFT_STALL_LENGTHS);
 	stalls->stalls++;
 	stalls->total_ns += ns;
 	if (ns > stalls->longest_ns)
@@ -36,7 +38,7 @@ static void count_stall(struct weft_stalls *stalls, uint64_t ns)
 
 void host_stall_leave(struct weft_queue *queue, struct weft_cmd *cmd)
 {
-	if (cmd_priv(cmd)->stalled && !--queue->stalled)
+	if (cmd_priv(cmd)->stalled && !weft_count_down(queue->stalled))
 		count_stall(&queue->stalls,
 			    weft_reactor_now_ns(queue->reactor) - queue->stalled_ns);
 }

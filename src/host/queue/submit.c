@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "host/queue/flush.h"
 
 void cmd_restart(struct weft_cmd *cmd)
@@ -38,8 +39,7 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 		cmd->rc = -ESTALE;
 	cmd_enter(cmd, CMD_DONE);
 	host_stall_leave(queue, cmd);
-	assert(queue->pending);
-	queue->pending--;
+	weft_count_down(queue->pending);
 	queue->completed++;
 	if (cmd->done)
 		cmd->done(cmd);

@@ -34,6 +34,7 @@ static void set_timer(struct host_path_queue *pq, uint64_t age_ms)
 	uint32_t suspicious = suspect_ms(pq);
 	uint64_t look = age_ms < suspicious ? suspicious - age_ms : suspicious;
 
+	assert(age_ms < pq->path->config.options.io_ms);
 	weft_timer_set(pq->queue->reactor, &pq->timeout, look && look < left ? look : left);
 }
 
@@ -65,6 +66,7 @@ static uint64_t age_ms(const struct host_path_queue *pq, const struct weft_link_
 
 static void abort_slot(struct host_path_queue *pq, struct weft_link_slot *slot)
 {
+	assert(pq->ready && slot != pq->aborting);
 	pq->aborting = slot;
 	cmd_priv(slot->user)->timed_out = true;
 	host_path_queue_request_abort(pq, le16_to_cpu(slot->cmd.common.cid));
@@ -78,6 +80,7 @@ void host_on_io_timeout(struct weft_timer *timer)
 	struct weft_link_slot *slot = oldest_slot(pq);
 	uint64_t age;
 
+	assert_on(pq->queue->reactor);
 	if (!slot || !pq->ready || pq->link->closing)
 		return;
 	age = age_ms(pq, slot);
