@@ -43,8 +43,8 @@ void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req))
 
 	assert(tgt_ns_at_work(req));
 	if (treq->fused) {
-		assert(treq->length <= TGT_PAIR_BYTES(treq->ns));
-		req->data = treq->ns->pair_buffer;
+		assert(treq->length <= TGT_PAIR_BYTES(tgt_ns_at_work(req)));
+		req->data = tgt_ns_at_work(req)->pair_buffer;
 		run(req);
 		return;
 	}
