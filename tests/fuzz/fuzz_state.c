@@ -134,7 +134,7 @@ static bool nothing_left(void *arg, uint32_t group, unsigned node)
 static void try_owners(const uint8_t *data, size_t size)
 {
 	const struct owners_view view = { .self = 2, .nodes = 3, .alive = 6 };
-	bool elsewhere[WEFT_ANA_GROUP_MAX];
+	bool not_ours[WEFT_ANA_GROUP_MAX];
 	struct owners o, before;
 	unsigned waits;
 
@@ -144,7 +144,7 @@ static void try_owners(const uint8_t *data, size_t size)
 	owners_advance(&o, &view, nothing_left, NULL, &waits);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		must(before.owner[i] != 3 || o.owner[i] == 3); /* it lives */
-	owners_elsewhere(&o, view.self, elsewhere);
+	owners_not_ours(&o, &view, not_ours);
 }
 
 static void try_ports(const uint8_t *data, size_t size)
