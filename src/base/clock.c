@@ -7,13 +7,10 @@
 
 static int poll_timeout_ms(uint64_t now_ns, uint64_t deadline_ns)
 {
-	uint64_t ms;
+	uint64_t ms = (deadline_ns - now_ns + 999999) / 1000000;
 
 	if (deadline_ns == WEFT_NO_DEADLINE)
 		return -1;
-	if (deadline_ns <= now_ns)
-		return 0;
-	ms = (deadline_ns - now_ns + 999999) / 1000000;
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
@@ -21,13 +18,13 @@ int weft_poll_until(int fd, short events, uint64_t deadline_ns)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = events };
 	uint64_t now = weft_monotonic_ns();
-	int n;
+	int n = 0;
 
-	do { /* past the deadline, too: what is there is taken */
+	while (now < deadline_ns && n <= 0) {
 		n = poll(&poll_fd, 1, poll_timeout_ms(now, deadline_ns));
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		now = weft_monotonic_ns();
-	} while (now < deadline_ns && n <= 0);
+	}
 	return n > 0 ? 0 : -ETIMEDOUT;
 }

@@ -21,8 +21,9 @@ static inline uint64_t weft_monotonic_ms(void)
 
 #define WEFT_NO_DEADLINE UINT64_MAX
 
-/* poll() of one descriptor. 0: one of @events, an error or a hangup is there; -ETIMEDOUT; or
- * -errno. */
+/* poll() of one descriptor. 0: one of @events, an error or a hangup is there; or -errno. After the
+ * deadline it is -ETIMEDOUT, whatever is there: a peer that never stops sending is not read for
+ * ever. */
 int weft_poll_until(int fd, short events, uint64_t deadline_ns);
 
 #endif

@@ -4,7 +4,13 @@
 
 #include <assert.h>
 
-/* One less; returns what is left. */
-#define weft_count_down(counter) (assert((counter) > 0), --(counter))
+/* One less; what is left. */
+#define weft_count_down(counter)                              \
+	({                                                    \
+		__typeof__(&(counter)) counter_ = &(counter); \
+                                                              \
+		assert(*counter_ > 0);                        \
+		--*counter_;                                  \
+	})
 
 #endif

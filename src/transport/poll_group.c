@@ -203,12 +203,6 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	if (!group)
 		return rc;
 	group->reactor = r;
-	rc = create_buffers(group);
-	if (rc < 0)
-		goto free_group;
-	rc = create_parts(group, qpairs_max);
-	if (rc < 0)
-		goto free_buffers;
 	group->index = index;
 	group->depth_max = depth_max;
 	group->reclaim.fn = reclaim;
@@ -216,6 +210,12 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
 	weft_preconnect_init(&group->preconnect, unknown_max);
+	rc = create_buffers(group);
+	if (rc < 0)
+		goto free_group;
+	rc = create_parts(group, qpairs_max);
+	if (rc < 0)
+		goto free_buffers;
 	*out = group;
 	return 0;
 

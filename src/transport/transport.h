@@ -225,7 +225,7 @@ struct weft_transport {
 			       const struct weft_listener_ops *ops, void *user,
 			       struct weft_err *err);
 
-	/* On its reactor: what its connections in a poll group share, as group->own[] has it. NULL,
+	/* Before the reactor runs: what its connections in a poll group share, as group->own[] has it. NULL,
 	 * all four: the transport makes that when it needs it, and nobody waits for it. */
 	int (*group_create)(struct weft_poll_group *group, uint32_t qpairs_max);
 	void (*group_destroy)(struct weft_poll_group *group);

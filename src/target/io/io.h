@@ -31,9 +31,8 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 /* Calls @attempt now and, while it returns false because the block guard refuses it, again in later
  * turns; the backend has no io of @req meanwhile. */
 void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *req));
-/* io/buffer.c: gets a buffer of tgt_req.length at req->data and calls
- * @run, inside the namespace, now or when a buffer is free. Fetched data stays at
- * tgt_req.host_data. */
+/* io/buffer.c: gets a buffer of tgt_req.length at req->data and calls @run, inside the namespace,
+ * now or when a buffer is free. Fetched data stays at tgt_req.host_data. */
 void tgt_io_buffer(struct weft_req *req, void (*run)(struct weft_req *req));
 /* WEFT_IO_FUA if the command asks for it or the host turned the write cache off. */
 unsigned tgt_io_durability(struct weft_req *req, bool fua);
@@ -76,8 +75,6 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc);
 void tgt_io_read(struct weft_req *req);
 void tgt_io_write(struct weft_req *req);
 void tgt_io_write_run(struct weft_req *req);
-/* Whether the backend takes the host's data as it lies. */
-bool tgt_io_is_aligned(struct weft_req *req, const struct weft_backend *be);
 void tgt_io_flush(struct weft_req *req);
 void tgt_io_compare(struct weft_req *req);
 void tgt_io_compare_run(struct weft_req *req);

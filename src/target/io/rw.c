@@ -91,11 +91,6 @@ static void submit_write(struct weft_req *req, void *data)
 		      tgt_io_durability(req, has_fua(req)), tgt_io_done);
 }
 
-bool tgt_io_is_aligned(struct weft_req *req, const struct weft_backend *be)
-{
-	return !((uintptr_t)tgt_req(req)->host_data % be->align);
-}
-
 static void write_aligned(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
@@ -110,10 +105,10 @@ void tgt_io_write_run(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 
 	tgt_stats_count(req, true, treq->length);
-	if (tgt_io_is_aligned(req, treq->ns->be))
-		submit_write(req, treq->host_data);
-	else
+	if ((uintptr_t)treq->host_data % treq->ns->be->align)
 		tgt_io_buffer(req, write_aligned);
+	else
+		submit_write(req, treq->host_data);
 }
 
 static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
