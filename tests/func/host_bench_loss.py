@@ -77,7 +77,7 @@ def _():
     with steady("file:{dir}/a.img,size=64M") as t:
         plot = t.dir / "plot.svg"
         with running(uri(t), "--time", LONG, "--json", "--plot", plot) as process:
-            restart(t, 1)
+            restart(t, 1, 10 * MANY)
             told(process, "connected again to ")
             process.send_signal(signal.SIGINT)
         assert process.returncode == OK, process.stderr_text
