@@ -275,4 +275,32 @@ static inline enum nvme_direction nvme_cmd_direction(const union nvme_sqe *sqe)
 	return sqe->common.opcode & 3;
 }
 
+/* What others than its handler have to know of an I/O command. A new command has its line here. */
+enum nvme_io_trait {
+	NVME_IO_SLBA = 1 << 0,   /* dwords 10 and 11 are its first block */
+	NVME_IO_READS = 1 << 1,  /* it leaves the data alone */
+	NVME_IO_BLOCKS = 1 << 2, /* its host sends the blocks */
+	NVME_IO_LIST = 1 << 3,   /* its host sends a list of ranges */
+};
+
+static inline unsigned nvme_io_traits(uint8_t opcode)
+{
+	switch (opcode) {
+	case nvme_cmd_read:
+	case nvme_cmd_verify:
+		return NVME_IO_SLBA | NVME_IO_READS;
+	case nvme_cmd_compare:
+		return NVME_IO_SLBA | NVME_IO_READS | NVME_IO_BLOCKS;
+	case nvme_cmd_write:
+		return NVME_IO_SLBA | NVME_IO_BLOCKS;
+	case nvme_cmd_write_zeroes:
+		return NVME_IO_SLBA;
+	case nvme_cmd_dsm:
+	case nvme_cmd_copy:
+		return NVME_IO_LIST;
+	default:
+		return 0;
+	}
+}
+
 #endif

@@ -260,18 +260,7 @@ void tgt_ctrl_shutdown_done(struct tgt_ctrl *ctrl)
 /* Other commands have a count, a key, or nothing in these dwords. */
 static bool has_slba(const struct weft_req *req)
 {
-	if (!req->qp->sqid)
-		return false;
-	switch (req->cmd.common.opcode) {
-	case nvme_cmd_read:
-	case nvme_cmd_write:
-	case nvme_cmd_compare:
-	case nvme_cmd_write_zeroes:
-	case nvme_cmd_verify:
-		return true;
-	default:
-		return false;
-	}
+	return req->qp->sqid && nvme_io_traits(req->cmd.common.opcode) & NVME_IO_SLBA;
 }
 
 void tgt_ctrl_log_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t status)

@@ -57,7 +57,7 @@ static bool is_for_one(uint8_t rtype)
  * figure. */
 static bool is_write(uint8_t opcode)
 {
-	return opcode != nvme_cmd_read && opcode != nvme_cmd_compare && opcode != nvme_cmd_verify;
+	return !(nvme_io_traits(opcode) & NVME_IO_READS);
 }
 
 bool tgt_resv_view_allows(const struct resv_view *view, const uint8_t host[RESV_HOST_BYTES],

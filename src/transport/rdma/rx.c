@@ -138,10 +138,8 @@ static void copy_out_of_receive(struct rdma_conn *conn, struct rdma_req *rreq)
 
 bool rdma_carries_ranges(const struct weft_req *req)
 {
-	uint8_t opcode = req->cmd.common.opcode;
-
 	return req->qp->rx_quota && req->qp->sqid &&
-	       (opcode == nvme_cmd_dsm || opcode == nvme_cmd_copy);
+	       nvme_io_traits(req->cmd.common.opcode) & NVME_IO_LIST;
 }
 
 /* Commands with range lists take long. They are not copied to a buffer, and those of one tenant may

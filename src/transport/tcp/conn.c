@@ -80,9 +80,7 @@ static void tcp_close(struct weft_qpair *qp)
  * other. */
 static bool is_write_or_compare(const struct weft_req *req)
 {
-	uint8_t opcode = req->cmd.common.opcode;
-
-	return (opcode == nvme_cmd_write || opcode == nvme_cmd_compare) &&
+	return nvme_io_traits(req->cmd.common.opcode) & NVME_IO_BLOCKS &&
 	       req != req->qp->fused_waiting;
 }
 
