@@ -58,9 +58,11 @@ void tgt_io_compare_run(struct weft_req *req)
 
 void tgt_io_compare(struct weft_req *req)
 {
-	static const struct tgt_write_data_ops input = { false, false, tgt_io_set_data_range,
-							 tgt_io_set_data_range,
-							 tgt_io_compare_run };
+	static const struct tgt_write_data_ops input = {
+		.check_command = tgt_io_set_data_range,
+		.check_data = tgt_io_set_data_range,
+		.execute = tgt_io_compare_run,
+	};
 
 	tgt_io_write_data(req, &input);
 }

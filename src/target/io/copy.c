@@ -144,8 +144,13 @@ static uint16_t copy_after(struct weft_req *req, const struct tgt_ns *ns)
 
 void tgt_io_copy(struct weft_req *req)
 {
-	static const struct tgt_write_data_ops input = { true, true, copy_before, copy_after,
-							 copy_run };
+	static const struct tgt_write_data_ops input = {
+		.writer = true,
+		.list = true,
+		.check_command = copy_before,
+		.check_data = copy_after,
+		.execute = copy_run,
+	};
 
 	tgt_io_write_data(req, &input);
 }

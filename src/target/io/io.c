@@ -12,18 +12,18 @@
 #define EFFECTS_WRITE (NVME_CMD_EFFECTS_CSUPP | NVME_CMD_EFFECTS_LBCC)
 
 const struct tgt_command_info tgt_io_commands[] = {
-	{ nvme_cmd_flush, false, tgt_io_flush, EFFECTS_READ },
-	{ nvme_cmd_write, false, tgt_io_write, EFFECTS_WRITE },
-	{ nvme_cmd_read, false, tgt_io_read, EFFECTS_READ },
-	{ nvme_cmd_compare, false, tgt_io_compare, EFFECTS_READ },
-	{ nvme_cmd_write_zeroes, false, tgt_io_write_zeroes, EFFECTS_WRITE },
-	{ nvme_cmd_dsm, false, tgt_io_dsm, EFFECTS_WRITE },
-	{ nvme_cmd_verify, false, tgt_io_verify, EFFECTS_READ },
-	{ nvme_cmd_copy, false, tgt_io_copy, EFFECTS_WRITE },
-	{ nvme_cmd_resv_register, false, tgt_resv_change, EFFECTS_READ },
-	{ nvme_cmd_resv_report, false, tgt_resv_report, EFFECTS_READ },
-	{ nvme_cmd_resv_acquire, false, tgt_resv_change, EFFECTS_READ },
-	{ nvme_cmd_resv_release, false, tgt_resv_change, EFFECTS_READ },
+	{ nvme_cmd_flush, .execute = tgt_io_flush, .effects = EFFECTS_READ },
+	{ nvme_cmd_write, .execute = tgt_io_write, .effects = EFFECTS_WRITE },
+	{ nvme_cmd_read, .execute = tgt_io_read, .effects = EFFECTS_READ },
+	{ nvme_cmd_compare, .execute = tgt_io_compare, .effects = EFFECTS_READ },
+	{ nvme_cmd_write_zeroes, .execute = tgt_io_write_zeroes, .effects = EFFECTS_WRITE },
+	{ nvme_cmd_dsm, .execute = tgt_io_dsm, .effects = EFFECTS_WRITE },
+	{ nvme_cmd_verify, .execute = tgt_io_verify, .effects = EFFECTS_READ },
+	{ nvme_cmd_copy, .execute = tgt_io_copy, .effects = EFFECTS_WRITE },
+	{ nvme_cmd_resv_register, .execute = tgt_resv_change, .effects = EFFECTS_READ },
+	{ nvme_cmd_resv_report, .execute = tgt_resv_report, .effects = EFFECTS_READ },
+	{ nvme_cmd_resv_acquire, .execute = tgt_resv_change, .effects = EFFECTS_READ },
+	{ nvme_cmd_resv_release, .execute = tgt_resv_change, .effects = EFFECTS_READ },
 	{ 0 },
 };
 

@@ -39,8 +39,8 @@ unsigned tgt_io_durability(struct weft_req *req, bool fua);
 
 /* io/write_data.c: commands that bring data */
 struct tgt_write_data_ops {
-	bool writer;
-	bool list; /* it is a range list: see io/range_lists.c */
+	bool writer; /* it changes the namespace */
+	bool list;   /* it is a range list: see io/range_lists.c */
 	/* Before the data is fetched: 0, and how many bytes in tgt_req.length, or a status. */
 	uint16_t (*check_command)(struct weft_req *req, const struct tgt_ns *ns);
 	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */

@@ -202,8 +202,13 @@ static void dsm_run(struct weft_req *req)
 
 void tgt_io_dsm(struct weft_req *req)
 {
-	static const struct tgt_write_data_ops input = { true, true, dsm_before, dsm_after,
-							 dsm_run };
+	static const struct tgt_write_data_ops input = {
+		.writer = true,
+		.list = true,
+		.check_command = dsm_before,
+		.check_data = dsm_after,
+		.execute = dsm_run,
+	};
 
 	tgt_io_write_data(req, &input);
 }

@@ -120,8 +120,12 @@ static uint16_t write_check(struct weft_req *req, const struct tgt_ns *ns)
 
 void tgt_io_write(struct weft_req *req)
 {
-	static const struct tgt_write_data_ops input = { true, false, write_check, write_check,
-							 tgt_io_write_run };
+	static const struct tgt_write_data_ops input = {
+		.writer = true,
+		.check_command = write_check,
+		.check_data = write_check,
+		.execute = tgt_io_write_run,
+	};
 
 	tgt_io_write_data(req, &input);
 }
