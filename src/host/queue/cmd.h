@@ -159,9 +159,9 @@ struct host_path_queue *host_select_path_queue(struct weft_queue *queue,
 /* Is there a path queue besides those that @cmd avoids? */
 bool host_has_other_path_queue(const struct weft_queue *queue, const struct weft_cmd *cmd);
 
-/* stall.c */
-void host_stall_enter(struct weft_queue *queue, struct weft_cmd *cmd);
-void host_stall_leave(struct weft_queue *queue, struct weft_cmd *cmd); /* @cmd ends */
+/* stall_clock.c */
+void host_stall_clock_start(struct weft_queue *queue, struct weft_cmd *cmd);
+void host_stall_clock_stop(struct weft_queue *queue, struct weft_cmd *cmd); /* @cmd ends */
 
 /* timeout.c */
 void host_timeout_arm(struct host_path_queue *pq);

@@ -75,7 +75,7 @@ static void note_path_error(struct host_path_queue *pq, struct weft_cmd *cmd, ui
 
 	if ((status & 0x7ff) >> 8 != NVME_SCT_PATH)
 		return;
-	host_stall_enter(pq->queue, cmd);
+	host_stall_clock_start(pq->queue, cmd);
 	if (is_ana_status(status) && pq->snap.traits.ana && cmd->ns) {
 		bool counts = host_path_queue_request_ana_read(pq, cmd->ns);
 
@@ -126,7 +126,7 @@ static void note_replaced_ns(struct host_path_queue *pq, struct weft_cmd *cmd)
 		cmd->rc = -ESTALE;
 		return;
 	}
-	host_stall_enter(pq->queue, cmd);
+	host_stall_clock_start(pq->queue, cmd);
 	p->outcome_unknown |= host_cmd_may_write(cmd);
 	note_retry_kind(p, CMD_RETRY_NOW);
 }
@@ -180,7 +180,7 @@ static void retry_later(struct weft_queue *queue, struct weft_cmd *cmd)
 	uint64_t pause = AGAIN_MS << cmd_priv(cmd)->tries++;
 
 	assert(cmd_priv(cmd)->tries <= TRIES_MAX);
-	host_stall_enter(queue, cmd);
+	host_stall_clock_start(queue, cmd);
 	cmd_priv(cmd)->avoid_paths = 0;
 	cmd_restart(cmd);
 	cmd_queue(cmd, CMD_DELAYED, &queue->delayed);
@@ -354,7 +354,7 @@ void host_pieces_lost(struct host_path_queue *pq, bool suspect)
 		if (((struct weft_cmd *)slot->user)->op == WEFT_FLUSH)
 			host_flush_complete(pq, slot->user, false);
 		note_piece_lost(slot->user, suspect);
-		host_stall_enter(pq->queue, slot->user);
+		host_stall_clock_start(pq->queue, slot->user);
 		pieces_back(pq, slot->user);
 	}
 }

@@ -38,7 +38,7 @@ void cmd_finish(struct weft_queue *queue, struct weft_cmd *cmd)
 	    atomic_load_explicit(&cmd->ns->rc, memory_order_relaxed) == -ESTALE)
 		cmd->rc = -ESTALE;
 	cmd_enter(cmd, CMD_DONE);
-	host_stall_leave(queue, cmd);
+	host_stall_clock_stop(queue, cmd);
 	weft_count_down(queue->pending);
 	queue->completed++;
 	if (cmd->done)
@@ -137,7 +137,7 @@ static void issue_waiting(struct weft_queue *queue, bool poll)
 			cmd->rc = recheck_cmd(queue, cmd);
 		issue_result = cmd_all_issued(cmd) ? ISSUED : issue_on_selected(queue, cmd);
 		if (issue_result == NO_PATH_QUEUE) {
-			host_stall_enter(queue, cmd);
+			host_stall_clock_start(queue, cmd);
 			cmd_queue(cmd, CMD_REQUEUED, &queue->requeue);
 		}
 		if (issue_result != ISSUED || !cmd_all_issued(cmd))

@@ -1,11 +1,11 @@
-/* stall.c - measures how long a queue's commands had no usable path (failover time): from the first
+/* stall_clock.c - measures how long a queue's commands had no usable path (failover time): from the first
  * one that was lost, refused by its path, requeued or delayed to the end of the last one.
  *
  * Times are those of the reactor's turns. */
 #include "base/count.h"
 #include "host/queue/cmd.h"
 
-void host_stall_enter(struct weft_queue *queue, struct weft_cmd *cmd)
+void host_stall_clock_start(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	struct cmd_priv *p = cmd_priv(cmd);
 
@@ -36,7 +36,7 @@ static void count_stall(struct weft_stalls *stalls, uint64_t ns)
 	stalls->by_length[stall_bucket(ns)]++;
 }
 
-void host_stall_leave(struct weft_queue *queue, struct weft_cmd *cmd)
+void host_stall_clock_stop(struct weft_queue *queue, struct weft_cmd *cmd)
 {
 	if (cmd_priv(cmd)->stalled && !weft_count_down(queue->stalled))
 		count_stall(&queue->stalls,
