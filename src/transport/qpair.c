@@ -1,4 +1,5 @@
-/* qpair.c - a queue pair: how it starts and ends.
+/* qpair.c - a queue pair: what all transports' have in common. What its end waits for is told where
+ * it is waited for: the transport's in tcp/conn.c and rdma/close.c, the target's in target/queue.c.
  *
  * Its table of requests is reserved address space; memory is used when an entry first is, so a deep
  * queue that stays shallow costs little. Until Connect says how deep the queue is, there is one

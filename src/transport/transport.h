@@ -184,7 +184,8 @@ struct weft_qpair_ops {
 	uint64_t (*awaited_since)(struct weft_req *req);
 	/* The connection is lost or being closed: reply to what you hold. */
 	void (*closing)(struct weft_qpair *qp);
-	/* All requests are back. Now, or later, the user calls weft_qpair_free(). */
+	/* The connection is gone and all requests are back. Now, or later, the user calls
+	 * weft_qpair_free(); the target's side of the end is target/queue.c. */
 	void (*closed)(struct weft_qpair *qp);
 };
 

@@ -8,6 +8,8 @@
  *         │  controller needs to end by itself has passed ───────────────────┘
  *         └─ the controllers that are asked never confirm ─▶ the writes end with unknown outcome
  *
+ * What becomes of a write then is decided in queue/complete.c: host_fenced_release().
+ *
  * A loss is audible if the controller knows of it, because the controller has closed or reset the
  * connection. Every other loss is silent, also one that we caused: nobody knows what the controller
  * has noticed. A lost admin queue ends the association as a whole. A lost I/O queue ends what was

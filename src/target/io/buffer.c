@@ -1,5 +1,6 @@
-/* buffer.c - Read, Compare and Write get a buffer for their data, and wait for it outside of their
- * namespace.
+/* buffer.c - the buffer that storage reads into: for Read and Compare, and for a Write whose own data
+ * storage cannot take where it lies. A command waits for it outside of its namespace. The data of
+ * a Write comes elsewhere: weft_req_fetch().
  *
  *   a buffer is free ──────────────────────────────────────────────▶ run
  *   none is ─▶ leave ─▶ wait for one ─▶ enter, check the range again ─▶ run
