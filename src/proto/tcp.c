@@ -7,21 +7,40 @@
 
 enum { CRC_COPY_BYTES = 8 << 10 }; /* a part whose CRC is computed while it is in the L1 cache */
 
+enum pdu_phase {
+	SETUP,   /* once, before all others */
+	RUNNING, /* after set-up */
+	ANY_TIME,
+};
+
+enum pdu_data {
+	NO_DATA,
+	MAY_HAVE_DATA,
+	HAS_DATA,
+	HAS_HEADER_AT_FAULT,
+};
+
 /* What each side may send. */
 static const struct pdu_type {
 	const char *name;
 	uint8_t hlen;
 	bool digests, from_host;
+	uint8_t phase, data;
 } types[] = {
-	[NVME_TCP_ICREQ] = { "ICReq", sizeof(struct nvme_tcp_icreq), false, true },
-	[NVME_TCP_ICRESP] = { "ICResp", sizeof(struct nvme_tcp_icresp), false, false },
-	[NVME_TCP_H2C_TERM] = { "H2CTermReq", sizeof(struct nvme_tcp_term), false, true },
-	[NVME_TCP_C2H_TERM] = { "C2HTermReq", sizeof(struct nvme_tcp_term), false, false },
-	[NVME_TCP_CMD] = { "CapsuleCmd", sizeof(struct nvme_tcp_cmd), true, true },
-	[NVME_TCP_RESP] = { "CapsuleResp", sizeof(struct nvme_tcp_resp), true, false },
-	[NVME_TCP_H2C_DATA] = { "H2CData", sizeof(struct nvme_tcp_data), true, true },
-	[NVME_TCP_C2H_DATA] = { "C2HData", sizeof(struct nvme_tcp_data), true, false },
-	[NVME_TCP_R2T] = { "R2T", sizeof(struct nvme_tcp_data), true, false },
+	[NVME_TCP_ICREQ] = { "ICReq", sizeof(struct nvme_tcp_icreq), false, true, SETUP },
+	[NVME_TCP_ICRESP] = { "ICResp", sizeof(struct nvme_tcp_icresp), false, false, SETUP },
+	[NVME_TCP_H2C_TERM] = { "H2CTermReq", sizeof(struct nvme_tcp_term), false, true, ANY_TIME,
+				HAS_HEADER_AT_FAULT },
+	[NVME_TCP_C2H_TERM] = { "C2HTermReq", sizeof(struct nvme_tcp_term), false, false, ANY_TIME,
+				HAS_HEADER_AT_FAULT },
+	[NVME_TCP_CMD] = { "CapsuleCmd", sizeof(struct nvme_tcp_cmd), true, true, RUNNING,
+			   MAY_HAVE_DATA },
+	[NVME_TCP_RESP] = { "CapsuleResp", sizeof(struct nvme_tcp_resp), true, false, RUNNING },
+	[NVME_TCP_H2C_DATA] = { "H2CData", sizeof(struct nvme_tcp_data), true, true, RUNNING,
+				HAS_DATA },
+	[NVME_TCP_C2H_DATA] = { "C2HData", sizeof(struct nvme_tcp_data), true, false, RUNNING,
+				HAS_DATA },
+	[NVME_TCP_R2T] = { "R2T", sizeof(struct nvme_tcp_data), true, false, RUNNING },
 };
 
 /* NULL: there is no such type. */
@@ -60,111 +79,77 @@ int nvme_tcp_refuse(struct nvme_tcp_fault *fault, uint16_t fes, uint32_t fei, co
 #define BAD_FIELD(field, why) \
 	nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, field), why)
 
-/* PLEN of a PDU without data. */
-static int check_no_data(const struct nvme_tcp_hdr *hdr, uint32_t most,
+/* Set-up comes first, once. */
+static int refuse_sequence(const struct nvme_tcp_rules *rules, struct nvme_tcp_fault *fault)
+{
+	return nvme_tcp_refuse(fault, NVME_TCP_FES_SEQUENCE, 0,
+			       rules->ready ? "the connection is set up already" :
+					      "the connection is not set up yet");
+}
+
+/* PLEN of a PDU without data; the header at fault follows a termination request. */
+static int check_no_data(const struct nvme_tcp_hdr *hdr, enum pdu_data data,
 			 struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
 	uint32_t plen = le32_to_cpu(hdr->plen);
+	uint32_t more = data == HAS_HEADER_AT_FAULT ? NVME_TCP_TERM_DATA_MAX : 0;
 
-	if (plen < shape->header || plen > most)
+	if (plen < shape->header || plen > shape->header + more)
 		return BAD_FIELD(plen, "PLEN does not fit this type");
 	shape->data_at = shape->header;
 	shape->data_len = plen - shape->header;
 	return 0;
 }
 
+static uint32_t data_max(uint8_t type, const struct nvme_tcp_rules *rules)
+{
+	if (rules->host) /* it knows how much it asked for, per command */
+		return UINT32_MAX;
+	return type == NVME_TCP_CMD ? rules->capsule_data_max : rules->h2c_data_max;
+}
+
 /* PDO and PLEN of a PDU with data. */
-static int check_data(const struct nvme_tcp_hdr *hdr, uint32_t data_max,
+static int check_data(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		      struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
-	uint32_t plen = le32_to_cpu(hdr->plen), tail = shape->ddgst ? NVME_TCP_DIGEST : 0;
+	uint32_t plen = le32_to_cpu(hdr->plen), tail = rules->ddgst ? NVME_TCP_DIGEST : 0;
 
 	/* Our CPDA, and our HPDA, is 0: data starts at a multiple of 4. */
 	if (hdr->pdo < shape->header || hdr->pdo % 4)
 		return BAD_FIELD(pdo, "PDO is inside the header or not aligned");
 	if (plen <= hdr->pdo + tail)
 		return BAD_FIELD(plen, "PLEN leaves no room for data");
+	shape->ddgst = rules->ddgst;
 	shape->data_at = hdr->pdo;
 	shape->data_len = plen - hdr->pdo - tail;
-	if (shape->data_len > data_max)
+	if (shape->data_len > data_max(hdr->type, rules))
 		return nvme_tcp_refuse(fault, NVME_TCP_FES_LIMIT, 0,
 				       "more data than one PDU may carry");
 	return 0;
-}
-
-static int check_digest_flags(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
-			      bool has_data, struct nvme_tcp_fault *fault)
-{
-	if (!!(hdr->flags & NVME_TCP_F_HDGST) != rules->hdgst)
-		return BAD_FIELD(flags, "HDGSTF is not what was negotiated");
-	if (has_data && !!(hdr->flags & NVME_TCP_F_DDGST) != rules->ddgst)
-		return BAD_FIELD(flags, "DDGSTF is not what was negotiated");
-	return 0;
-}
-
-/* Set-up comes first, once; a termination request may come at any time. */
-static int check_sequence(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
-			  struct nvme_tcp_fault *fault)
-{
-	if (hdr->type == NVME_TCP_H2C_TERM || hdr->type == NVME_TCP_C2H_TERM)
-		return 0;
-	if ((hdr->type == NVME_TCP_ICREQ || hdr->type == NVME_TCP_ICRESP) != rules->ready)
-		return 0;
-	return nvme_tcp_refuse(fault, NVME_TCP_FES_SEQUENCE, 0,
-			       rules->ready ? "the connection is set up already" :
-					      "the connection is not set up yet");
-}
-
-static bool has_data(const struct nvme_tcp_hdr *hdr, uint32_t header)
-{
-	if (hdr->type == NVME_TCP_CMD)
-		return le32_to_cpu(hdr->plen) > header;
-	return hdr->type == NVME_TCP_H2C_DATA || hdr->type == NVME_TCP_C2H_DATA;
-}
-
-static uint32_t data_max(uint8_t type, const struct nvme_tcp_rules *rules)
-{
-	switch (type) {
-	case NVME_TCP_CMD:
-		return rules->capsule_data_max;
-	case NVME_TCP_H2C_DATA:
-		return rules->h2c_data_max;
-	default: /* a host knows how much it asked for, per command */
-		return UINT32_MAX;
-	}
 }
 
 int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		       struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault)
 {
 	const struct pdu_type *type = known_type(hdr->type);
-	uint32_t header;
 	bool data;
-	int rc;
 
 	if (!type || type->from_host == rules->host)
 		return BAD_FIELD(type, "this side does not send such a PDU");
-	rc = check_sequence(hdr, rules, fault);
-	if (rc < 0)
-		return rc;
-	header = type->hlen;
-	if (type->digests && rules->hdgst)
-		header += NVME_TCP_DIGEST;
-	data = has_data(hdr, header);
-	if (type->digests) {
-		rc = check_digest_flags(hdr, rules, data, fault);
-		if (rc < 0)
-			return rc;
-	}
+	if (type->phase != (rules->ready ? RUNNING : SETUP) && type->phase != ANY_TIME)
+		return refuse_sequence(rules, fault);
+	shape->header = type->hlen + (type->digests && rules->hdgst ? NVME_TCP_DIGEST : 0);
+	shape->ddgst = false;
+	data = type->data == HAS_DATA ||
+	       (type->data == MAY_HAVE_DATA && le32_to_cpu(hdr->plen) > shape->header);
+	if (type->digests && !!(hdr->flags & NVME_TCP_F_HDGST) != rules->hdgst)
+		return BAD_FIELD(flags, "HDGSTF is not what was negotiated");
+	if (data && !!(hdr->flags & NVME_TCP_F_DDGST) != rules->ddgst)
+		return BAD_FIELD(flags, "DDGSTF is not what was negotiated");
 	if (hdr->hlen != type->hlen)
 		return BAD_FIELD(hlen, "HLEN does not fit this type");
-
-	*shape = (struct nvme_tcp_shape){ .header = header, .ddgst = data && rules->ddgst };
-	if (data)
-		return check_data(hdr, data_max(hdr->type, rules), shape, fault);
-	if (hdr->type == NVME_TCP_H2C_TERM || hdr->type == NVME_TCP_C2H_TERM)
-		return check_no_data(hdr, header + NVME_TCP_TERM_DATA_MAX, shape, fault);
-	return check_no_data(hdr, header, shape, fault);
+	return data ? check_data(hdr, rules, shape, fault) :
+		      check_no_data(hdr, type->data, shape, fault);
 }
 
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault)

@@ -139,6 +139,12 @@ int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault);
 int nvme_tcp_check_icresp(const struct nvme_tcp_icresp *icresp, struct nvme_tcp_fault *fault);
 
+/* Data of such a PDU belongs into memory of its command: a receiver handles the header first. */
+static inline bool nvme_tcp_data_is_apart(uint8_t type)
+{
+	return type == NVME_TCP_H2C_DATA || type == NVME_TCP_C2H_DATA;
+}
+
 const char *nvme_tcp_type_text(uint8_t type);
 const char *nvme_tcp_fes_text(uint16_t fes);
 
