@@ -59,17 +59,21 @@ void tcp_poll_group_destroy(struct weft_poll_group *group)
 static void switch_to_new_chunk(struct tcp_conn *conn)
 {
 	struct tcp_chunk *old = conn->chunk, *fresh = weft_pool_take(&conn->poll_group->chunks);
+	struct tcp_stream *stream = &conn->stream;
+	uint32_t left = stream->tail - stream->head;
 
 	assert(fresh); /* one for every connection, and the spare ones */
 	conn->nchunks++;
 	fresh->refs = 1;
-	fresh->head = fresh->tail = 0;
 	if (old) {
-		fresh->tail = old->tail - old->head;
-		memcpy(fresh->data, old->data + old->head, fresh->tail);
+		memcpy(fresh->data, stream->buf + stream->head, left);
 		tcp_chunk_put(conn, &conn->chunk);
 	}
 	conn->chunk = fresh;
+	stream->buf = fresh->data;
+	stream->size = TCP_CHUNK_DATA;
+	stream->head = 0;
+	stream->tail = left;
 }
 
 static void switch_to_spare_chunk(struct tcp_conn *conn)
@@ -167,21 +171,21 @@ static bool is_pinned_by_fused_first(const struct tcp_conn *conn)
 /* The data of that half lies before the bytes that are not parsed, and nobody uses it yet. */
 bool tcp_chunk_compact(struct tcp_conn *conn)
 {
-	struct tcp_chunk *chunk = conn->chunk;
-	uint32_t kept = 0, left = chunk->tail - chunk->head;
+	struct tcp_stream *stream = &conn->stream;
+	uint32_t kept = 0, left = stream->tail - stream->head;
 
 	if (is_pinned_by_fused_first(conn)) {
 		struct weft_req *half = conn->qp.fused_waiting;
 
 		kept = tcp_sgl_len(half);
-		memmove(chunk->data, half->data, kept);
-		half->data = chunk->data;
-	} else if (chunk->refs > 1) {
+		memmove(stream->buf, half->data, kept);
+		half->data = stream->buf;
+	} else if (conn->chunk->refs > 1) {
 		return false;
 	}
-	memmove(chunk->data + kept, chunk->data + chunk->head, left);
-	chunk->head = kept;
-	chunk->tail = kept + left;
+	memmove(stream->buf + kept, stream->buf + stream->head, left);
+	stream->head = kept;
+	stream->tail = kept + left;
 	return true;
 }
 

@@ -1,10 +1,9 @@
 /* conn.c - the target's TCP connection: how it starts and ends.
  *
- *   OPEN ──fault──▶ TERMINATING ──read or timed out──▶ CLOSING ──all is back──▶ CLOSED
- *     └──────────────── lost, or closed by the user ─────▲
+ *   accept, or a takeover ─▶ set-up: ICReq, Connect ─▶ commands ─▶ the stream ends ─▶ every request
+ *                               └ not in time ──────────────────────▲              comes back ─▶ free
  *
- * The end has an order: the socket is shut down; the receive and the send under way finish, so that
- * the kernel uses no buffer; every request comes back; then the user may free the connection. */
+ * stream.c has the end's states. Here is what the connection does with its requests meanwhile. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -28,52 +27,50 @@ static void release_draining(struct tcp_conn *conn)
 }
 
 /* The socket is closed: every request that waits for the host or for a buffer gets its then(). */
-static void abort_outstanding(struct tcp_conn *conn)
+static void conn_aborted(struct tcp_stream *stream)
 {
+	struct tcp_conn *conn = tcp_conn_of_stream(stream);
+
 	tcp_rx_stop(conn);
-	tcp_send_queue_clear(&conn->sendq);
+	tcp_send_queue_clear(&stream->sendq);
 	tcp_refuse_parked(conn);
 	weft_qpair_abort_all(&conn->qp);
 	release_draining(conn);
 	conn->qp.ops->closing(&conn->qp);
 }
 
-static void finish_close(struct weft_task *task)
+static bool conn_in_use(struct tcp_stream *stream)
 {
-	struct tcp_conn *conn = container_of(task, struct tcp_conn, finish_close);
-
-	assert(conn->state == TCP_CLOSING);
-	if (conn->rx_busy || conn->sendq.busy)
-		return;
-	if (conn->sock.fd >= 0) {
-		weft_sock_close(&conn->sock);
-		conn->sock.fd = -1;
-		abort_outstanding(conn);
-	}
-	if (conn->qp.inflight)
-		return;
-	weft_task_cancel(&conn->finish_close);
-	conn->state = TCP_CLOSED;
-	conn->qp.ops->closed(&conn->qp);
+	return tcp_conn_of_stream(stream)->qp.inflight;
 }
 
-void tcp_finish_close_soon(struct tcp_conn *conn)
+static void conn_closed(struct tcp_stream *stream)
 {
-	if (conn->state == TCP_CLOSING)
-		weft_reactor_defer(conn->qp.group->reactor, &conn->finish_close);
+	struct weft_qpair *qp = &tcp_conn_of_stream(stream)->qp;
+
+	qp->ops->closed(qp);
+}
+
+static void conn_ended(struct tcp_stream *stream, int rc, const char *why)
+{
+	weft_qpair_close(&tcp_conn_of_stream(stream)->qp, "%s", rc ? why : "closed by the host");
+}
+
+static void conn_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
+{
+	char peer[WEFT_URI_MAX];
+
+	weft_uri_format(NVMF_TRTYPE_TCP, &tcp_conn_of_stream(stream)->qp.peer, peer, sizeof(peer));
+	weft_peer_log(WEFT_LOG_WARN, "%s: %s: %s (FES %u, FEI %u); terminating the connection",
+		      peer, nvme_tcp_type_text(type), fault->why, fault->fes, fault->fei);
 }
 
 static void tcp_close(struct weft_qpair *qp)
 {
-	struct tcp_conn *conn = tcp_conn_of(qp);
-
-	assert(conn->state < TCP_CLOSING);
-	conn->state = TCP_CLOSING;
-	weft_timer_stop(qp->group->reactor, &conn->timer);
-	tcp_send_queue_stop(&conn->sendq);
-	shutdown(conn->sock.fd, SHUT_RDWR);
-	tcp_finish_close_soon(conn);
+	tcp_stream_close(&tcp_conn_of(qp)->stream);
 }
+
+/* --- how long the host stalls ----------------------------------------------------------------- */
 
 /* Only storage, or the host's own sending, delays a write or compare. Any other command may take
  * long because its host has sent many of them, or because half of a fused pair waits for the
@@ -108,8 +105,8 @@ static uint64_t req_stalled_since(struct tcp_conn *conn, struct tcp_req *treq, b
 	case WEFT_REQ_DRAINING:
 		return excused ? 0 : treq->asked_ns;
 	case WEFT_REQ_REPLYING:
-		return conn->sendq.busy && (treq->req.in.at || treq->req.out.at) ?
-			       conn->sendq.send_start_ns :
+		return conn->stream.sendq.busy && (treq->req.in.at || treq->req.out.at) ?
+			       conn->stream.sendq.send_start_ns :
 			       0;
 	default:
 		return 0;
@@ -136,71 +133,17 @@ static void tcp_free(struct weft_qpair *qp)
 	struct tcp_conn *conn = tcp_conn_of(qp);
 	struct weft_poll_group *group = qp->group;
 
-	assert(conn->state == TCP_CLOSED);
+	assert(conn->stream.state == TCP_STREAM_CLOSED);
 	weft_qpair_destroy(qp);
 	free(conn);
 	atomic_fetch_sub(&group->nqpairs, 1); /* the poll group may be destroyed now */
-}
-
-/* --- termination ------------------------------------------------------------------------------ */
-
-static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
-{
-	struct tcp_conn *conn = container_of(tx, struct tcp_conn, term_tx);
-
-	*iov = (struct iovec){ &conn->term, le32_to_cpu(conn->term.pdu.hdr.plen) };
-	return 1;
-}
-
-static void linger_expired(struct weft_timer *timer)
-{
-	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
-
-	weft_qpair_close(&conn->qp, "terminated");
-}
-
-/* The host reads the termination request and closes; if it does not, we do. */
-static void term_sent(struct tcp_tx *tx)
-{
-	struct tcp_conn *conn = container_of(tx, struct tcp_conn, term_tx);
-
-	if (conn->state == TCP_TERMINATING)
-		shutdown(conn->sock.fd, SHUT_WR);
-}
-
-void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
-		   const struct nvme_tcp_fault *fault)
-{
-	char peer[WEFT_URI_MAX];
-
-	if (len > NVME_TCP_TERM_DATA_MAX)
-		len = NVME_TCP_TERM_DATA_MAX;
-	weft_uri_format(NVMF_TRTYPE_TCP, &conn->qp.peer, peer, sizeof(peer));
-	weft_peer_log(WEFT_LOG_WARN, "%s: %s: %s (FES %u, FEI %u); terminating the connection",
-		      peer, nvme_tcp_type_text(*(const uint8_t *)pdu), fault->why, fault->fes,
-		      fault->fei);
-	conn->term.pdu = (struct nvme_tcp_term){
-		.hdr.type = NVME_TCP_C2H_TERM,
-		.hdr.hlen = sizeof(conn->term.pdu),
-		.hdr.plen = cpu_to_le32(sizeof(conn->term.pdu) + len),
-		.fes = cpu_to_le16(fault->fes),
-		.feil = cpu_to_le16((uint16_t)fault->fei),
-		.feiu = cpu_to_le16((uint16_t)(fault->fei >> 16)),
-	};
-	memcpy(conn->term.header, pdu, len);
-	conn->state = TCP_TERMINATING;
-	conn->timer.fn = linger_expired;
-	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_LINGER_MS);
-	conn->term_tx.fill = fill_term;
-	conn->term_tx.sent = term_sent;
-	tcp_send_queue_push(&conn->sendq, &conn->term_tx);
 }
 
 /* --- the beginning ---------------------------------------------------------------------------- */
 
 static void setup_expired(struct weft_timer *timer)
 {
-	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, stream.timer);
 
 	weft_qpair_close(&conn->qp, "no Connect within %d s", TCP_SETUP_MS / 1000);
 }
@@ -209,12 +152,22 @@ static void tcp_started(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
-	if (conn->state != TCP_OPEN)
+	if (conn->stream.state != TCP_STREAM_OPEN)
 		return;
-	weft_timer_stop(qp->group->reactor, &conn->timer);
+	weft_timer_stop(qp->group->reactor, &conn->stream.timer);
 	if (qp->sqid)
-		conn->rules.capsule_data_max = TCP_CAPSULE_BYTES;
+		conn->stream.rules.capsule_data_max = TCP_CAPSULE_BYTES;
 }
+
+static const struct tcp_stream_ops stream_ops = {
+	.make_room = tcp_rx_make_room,
+	.received = tcp_rx_parse,
+	.faulty = conn_faulty,
+	.ended = conn_ended,
+	.aborted = conn_aborted,
+	.in_use = conn_in_use,
+	.closed = conn_closed,
+};
 
 static int conn_open(struct tcp_conn *conn, struct weft_poll_group *group, int fd,
 		     const struct weft_qpair_ops *ops)
@@ -232,7 +185,7 @@ static int conn_open(struct tcp_conn *conn, struct weft_poll_group *group, int f
 	rc = weft_qpair_init(&conn->qp, &weft_tcp, ops, group);
 	if (rc < 0)
 		return rc;
-	rc = weft_sock_open(group->reactor, &conn->sock, fd);
+	rc = tcp_stream_open(&conn->stream, group->reactor, fd, &stream_ops);
 	if (rc < 0)
 		weft_qpair_destroy(&conn->qp);
 	return rc;
@@ -249,7 +202,6 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 		return rc;
 	}
 	conn->poll_group = tcp_poll_group_of(group);
-	weft_task_init(&conn->finish_close, finish_close);
 	tcp_tx_init(conn);
 	tcp_rx_init(conn);
 	*out = conn;
@@ -258,8 +210,8 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 
 void tcp_setup_timer_start(struct tcp_conn *conn)
 {
-	conn->timer.fn = setup_expired;
-	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SETUP_MS);
+	conn->stream.timer.fn = setup_expired;
+	weft_timer_set(conn->qp.group->reactor, &conn->stream.timer, TCP_SETUP_MS);
 }
 
 int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops)

@@ -1,15 +1,13 @@
 /* link.c - the host's TCP connection: how it starts and ends.
  *
- *   SETUP ─ICResp─▶ OPEN ─fault─▶ TERMINATING ─read or timed out─▶ CLOSING ─all is back─▶ CLOSED
- *     └───────────────┴──── lost, or closed by its user ─────────────▲
+ *   connect, ICReq ─▶ ICResp: ready ─▶ commands ─▶ the stream ends ─▶ its user's commands come back
  *
  * Connecting needs no step of its own: the socket is non-blocking, and the first send waits for it
- * or brings its error. */
+ * or brings its error. stream.c has the end's states. */
 #include "transport/tcp/link.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,111 +19,59 @@
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void finish_close(struct weft_task *task)
+static void link_aborted(struct tcp_stream *stream)
 {
-	struct tcp_link *tl = container_of(task, struct tcp_link, finish_close);
-
-	if (tl->rx_busy || tl->sendq.busy)
-		return;
-	weft_sock_close(&tl->sock);
-	tcp_send_queue_clear(&tl->sendq);
-	tl->state = TCP_LINK_CLOSED;
-	tl->link.ops->closed(&tl->link);
+	tcp_send_queue_clear(&stream->sendq);
 }
 
-void tcp_link_finish_close_soon(struct tcp_link *tl)
+static void link_closed(struct tcp_stream *stream)
 {
-	if (tl->state == TCP_LINK_CLOSING)
-		weft_reactor_defer(tl->link.reactor, &tl->finish_close);
+	struct weft_link *link = &tcp_link_of_stream(stream)->link;
+
+	link->ops->closed(link);
 }
 
-static void begin_close(struct tcp_link *tl)
+static void link_ended(struct tcp_stream *stream, int rc, const char *why)
 {
-	tl->state = TCP_LINK_CLOSING;
-	weft_timer_stop(tl->link.reactor, &tl->timer);
-	tcp_send_queue_stop(&tl->sendq);
-	shutdown(tl->sock.fd, SHUT_RDWR);
-	tcp_link_finish_close_soon(tl);
+	struct weft_link *link = &tcp_link_of_stream(stream)->link;
+
+	link->peer_closed |= !rc || rc == -EPIPE || rc == -ECONNRESET;
+	weft_link_close(link, rc ? rc : -ECONNRESET, "%s",
+			rc ? why : "the target closed the connection");
+}
+
+static void link_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
+{
+	weft_link_record_fault(&tcp_link_of_stream(stream)->link, -EPROTO, "%s: %s",
+			       nvme_tcp_type_text(type), fault->why);
 }
 
 /* Also while an H2CTermReq lingers: a user that closes then does not wait for it. */
 static void tcp_link_close(struct weft_link *link)
 {
-	struct tcp_link *tl = tcp_link_of(link);
+	struct tcp_stream *stream = &tcp_link_of(link)->stream;
 
-	if (tl->state < TCP_LINK_CLOSING)
-		begin_close(tl);
+	if (stream->state < TCP_STREAM_CLOSING)
+		tcp_stream_close(stream);
 }
 
 static void tcp_link_free(struct weft_link *link)
 {
 	struct tcp_link *tl = tcp_link_of(link);
 
-	assert(tl->state == TCP_LINK_CLOSED);
-	weft_pages_free(tl->buf, TCP_LINK_RX_BYTES);
+	assert(tl->stream.state == TCP_STREAM_CLOSED);
+	weft_pages_free(tl->stream.buf, TCP_LINK_RX_BYTES);
 	weft_link_destroy(link);
 	free(tl);
-}
-
-/* --- termination ------------------------------------------------------------------------------ */
-
-static int fill_term(struct tcp_tx *tx, struct iovec *iov, int room)
-{
-	struct tcp_link *tl = container_of(tx, struct tcp_link, term_tx);
-
-	*iov = (struct iovec){ &tl->term, le32_to_cpu(tl->term.pdu.hdr.plen) };
-	return 1;
-}
-
-static void term_sent(struct tcp_tx *tx)
-{
-	struct tcp_link *tl = container_of(tx, struct tcp_link, term_tx);
-
-	if (tl->state == TCP_LINK_TERMINATING)
-		shutdown(tl->sock.fd, SHUT_WR);
-}
-
-static void linger_expired(struct weft_timer *timer)
-{
-	begin_close(container_of(timer, struct tcp_link, timer));
-}
-
-void tcp_link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
-			const struct nvme_tcp_fault *fault)
-{
-	uint8_t type = *(const uint8_t *)pdu;
-
-	if (tl->link.closing)
-		return;
-	if (len > NVME_TCP_TERM_DATA_MAX)
-		len = NVME_TCP_TERM_DATA_MAX;
-	tl->term.pdu = (struct nvme_tcp_term){
-		.hdr.type = NVME_TCP_H2C_TERM,
-		.hdr.hlen = sizeof(tl->term.pdu),
-		.hdr.plen = cpu_to_le32(sizeof(tl->term.pdu) + len),
-		.fes = cpu_to_le16(fault->fes),
-		.feil = cpu_to_le16((uint16_t)fault->fei),
-		.feiu = cpu_to_le16((uint16_t)(fault->fei >> 16)),
-	};
-	memcpy(tl->term.header, pdu, len);
-	tl->state = TCP_LINK_TERMINATING;
-	tl->payload.slot = NULL;
-	weft_link_record_fault(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
-	tl->timer.fn = linger_expired;
-	weft_timer_set(tl->link.reactor, &tl->timer, TCP_LINK_LINGER_MS);
-	tcp_send_queue_drop_unsent(&tl->sendq);
-	tl->term_tx.fill = fill_term;
-	tl->term_tx.sent = term_sent;
-	tcp_send_queue_push(&tl->sendq, &tl->term_tx);
 }
 
 /* --- the beginning ---------------------------------------------------------------------------- */
 
 static void setup_expired(struct weft_timer *timer)
 {
-	struct tcp_link *tl = container_of(timer, struct tcp_link, timer);
+	struct tcp_link *tl = container_of(timer, struct tcp_link, stream.timer);
 
-	if (tl->rx_busy)
+	if (tl->stream.rx_busy)
 		weft_link_close(&tl->link, -ETIMEDOUT,
 				"no ICResp within %u ms: something listens there that does not "
 				"answer as an NVMe/TCP target",
@@ -141,14 +87,13 @@ static void fill_path_info(struct tcp_link *tl)
 	socklen_t len = sizeof(local);
 
 	strcpy(tl->link.path.transport, "tcp");
-	if (!getsockname(tl->sock.fd, (struct sockaddr *)&local, &len))
+	if (!getsockname(tl->stream.sock.fd, (struct sockaddr *)&local, &len))
 		weft_addr_format(&local, tl->link.path.local, sizeof(tl->link.path.local));
 }
 
 void tcp_link_ready(struct tcp_link *tl)
 {
-	weft_timer_stop(tl->link.reactor, &tl->timer);
-	tl->state = TCP_LINK_OPEN;
+	weft_timer_stop(tl->link.reactor, &tl->stream.timer);
 	fill_path_info(tl);
 	tl->link.ops->ready(&tl->link);
 }
@@ -167,8 +112,8 @@ static void icreq_sent(struct tcp_tx *tx)
 {
 	struct tcp_link *tl = container_of(tx, struct tcp_link, icreq_tx);
 
-	if (tl->state == TCP_LINK_SETUP)
-		tcp_link_rx_start(tl);
+	if (tl->stream.state == TCP_STREAM_OPEN)
+		tcp_stream_receive(&tl->stream);
 }
 
 static void send_icreq(struct tcp_link *tl)
@@ -184,24 +129,7 @@ static void send_icreq(struct tcp_link *tl)
 	};
 	tl->icreq_tx.fill = fill_icreq;
 	tl->icreq_tx.sent = icreq_sent;
-	tcp_send_queue_push(&tl->sendq, &tl->icreq_tx);
-}
-
-static void sendq_failed(struct tcp_send_queue *sendq, int rc)
-{
-	struct tcp_link *tl = container_of(sendq, struct tcp_link, sendq);
-
-	tl->link.peer_closed |= rc == -EPIPE || rc == -ECONNRESET;
-	if (tl->state == TCP_LINK_TERMINATING)
-		begin_close(tl);
-	else
-		weft_link_close(&tl->link, rc, "%s: %s", tl->rules.ready ? "send" : "connect",
-				strerror(-rc));
-}
-
-static void sendq_stopped(struct tcp_send_queue *sendq)
-{
-	tcp_link_finish_close_soon(container_of(sendq, struct tcp_link, sendq));
+	tcp_send_queue_push(&tl->stream.sendq, &tl->icreq_tx);
 }
 
 static int connect_socket(const struct sockaddr_storage *addr)
@@ -223,13 +151,22 @@ static int connect_socket(const struct sockaddr_storage *addr)
 	return take_fd(&fd);
 }
 
-static int open_socket(struct tcp_link *tl)
+static const struct tcp_stream_ops stream_ops = {
+	.make_room = tcp_link_make_room,
+	.received = tcp_link_parse,
+	.faulty = link_faulty,
+	.ended = link_ended,
+	.aborted = link_aborted,
+	.closed = link_closed,
+};
+
+static int open_stream(struct tcp_link *tl)
 {
 	int fd = connect_socket(&tl->link.options.addr), rc;
 
 	if (fd < 0)
 		return fd;
-	rc = weft_sock_open(tl->link.reactor, &tl->sock, fd);
+	rc = tcp_stream_open(&tl->stream, tl->link.reactor, fd, &stream_ops);
 	if (rc < 0)
 		close(fd);
 	return rc;
@@ -237,15 +174,11 @@ static int open_socket(struct tcp_link *tl)
 
 static void begin_setup(struct tcp_link *tl)
 {
-	tl->rules.host = true;
+	tl->stream.rules.host = true;
 	tl->link.capsule_max = TCP_LINK_ADMIN_CAPSULE;
-	weft_task_init(&tl->finish_close, finish_close);
-	tcp_send_queue_init(&tl->sendq, &tl->sock);
-	tl->sendq.failed = sendq_failed;
-	tl->sendq.send_stopped = sendq_stopped;
 	tcp_link_rx_init(tl);
-	tl->timer.fn = setup_expired;
-	weft_timer_set(tl->link.reactor, &tl->timer, tl->link.options.setup_ms);
+	tl->stream.timer.fn = setup_expired;
+	weft_timer_set(tl->link.reactor, &tl->stream.timer, tl->link.options.setup_ms);
 	send_icreq(tl);
 }
 
@@ -257,10 +190,10 @@ static int tcp_link_init(struct tcp_link *tl, struct weft_reactor *r,
 
 	if (rc < 0)
 		return rc;
-	tl->buf = weft_pages_alloc(TCP_LINK_RX_BYTES);
-	rc = tl->buf ? open_socket(tl) : -ENOMEM;
+	tl->stream.buf = weft_pages_alloc(TCP_LINK_RX_BYTES);
+	rc = tl->stream.buf ? open_stream(tl) : -ENOMEM;
 	if (rc < 0) {
-		weft_pages_free(tl->buf, TCP_LINK_RX_BYTES);
+		weft_pages_free(tl->stream.buf, TCP_LINK_RX_BYTES);
 		weft_link_destroy(&tl->link);
 	}
 	return rc;

@@ -1,12 +1,12 @@
 /* link.h - inside NVMe/TCP, the host's side: the link (elsewhere: qpair).
  *
  *   submit ─▶ link_tx.c: capsules, H2CData ─▶ send_queue.c ─▶ socket
- *   done() ◀─ link_rx.c: completions, C2HData, R2T ◀─ socket          link.c: start and end */
+ *   done() ◀─ link_rx.c: completions, C2HData, R2T ◀─ stream.c ◀─ socket      link.c: start and end */
 #ifndef WEFT_TRANSPORT_TCP_LINK_H
 #define WEFT_TRANSPORT_TCP_LINK_H
 
 #include "transport/link.h"
-#include "transport/tcp/send_queue.h"
+#include "transport/tcp/stream.h"
 
 enum {
 	TCP_LINK_RX_BYTES = 64 << 10, /* received and not yet parsed, at most */
@@ -14,7 +14,6 @@ enum {
 	TCP_LINK_RX_AHEAD = 256, /* received behind such a one: a header, with digest and PAD */
 	TCP_LINK_RX_IOVS = 16,   /* of a command's memory that one receive fills */
 	TCP_LINK_ADMIN_CAPSULE = 8 << 10,
-	TCP_LINK_LINGER_MS = 500, /* for the controller to read an H2CTermReq */
 };
 
 /* Data that the controller asked for. */
@@ -64,51 +63,32 @@ static_assert(offsetof(struct tcp_link_slot, h2c_pdu.hdgst) ==
 		      offsetof(struct tcp_link_slot, h2c_pdu) + sizeof(struct nvme_tcp_data),
 	      "no gap before the digest");
 
-enum tcp_link_state {
-	TCP_LINK_SETUP, /* connecting, ICReq on its way or unanswered */
-	TCP_LINK_OPEN,
-	TCP_LINK_TERMINATING, /* H2CTermReq is on its way: what comes is read and dropped */
-	TCP_LINK_CLOSING,     /* shut down; operations under way end */
-	TCP_LINK_CLOSED,
-};
-
 struct tcp_link {
-	struct weft_link link; /* first */
-	struct weft_sock sock;
-	enum tcp_link_state state;
-	struct weft_timer timer; /* set-up, then lingering */
-	struct weft_task finish_close;
-	struct nvme_tcp_rules rules;
-	char why[64]; /* a fault with a number in it */
+	struct weft_link link;    /* first */
+	struct tcp_stream stream; /* its timer: set-up */
+	char why[64];             /* a fault with a number in it */
 	uint8_t cpda;
 	uint32_t h2c_max;
 
-	struct tcp_send_queue sendq;
-	struct tcp_tx icreq_tx, term_tx;
+	struct tcp_tx icreq_tx;
 	struct nvme_tcp_icreq icreq;
-	struct {
-		struct nvme_tcp_term pdu;
-		char header[NVME_TCP_TERM_DATA_MAX];
-	} term;
 
-	/* Receiving: bytes [head, tail) of @buf are received and not parsed. */
-	struct weft_op rx_op;
 	struct iovec rx_iov[TCP_LINK_RX_IOVS + 1];
-	bool rx_busy;
-	char *buf;
-	uint32_t head, tail;
-	bool large_payloads;                /* large payloads come */
-	struct {                            /* C2HData under way */
-		struct tcp_link_slot *slot; /* NULL: none */
-		struct weft_iov_iter start, at;
-		size_t len, left;
-		bool ddgst, success;
+	bool large_payloads; /* large payloads come */
+	struct {             /* C2HData under way */
+		struct tcp_link_slot *slot;
+		bool success;
 	} payload;
 };
 
 static inline struct tcp_link *tcp_link_of(struct weft_link *link)
 {
 	return container_of(link, struct tcp_link, link);
+}
+
+static inline struct tcp_link *tcp_link_of_stream(struct tcp_stream *stream)
+{
+	return container_of(stream, struct tcp_link, stream);
 }
 
 static inline struct tcp_link_slot *tcp_link_slot_of(struct weft_link_slot *slot)
@@ -119,16 +99,12 @@ static inline struct tcp_link_slot *tcp_link_slot_of(struct weft_link_slot *slot
 extern const struct weft_link_transport weft_tcp_link;
 
 /* link.c */
-/* The controller broke a rule: tells it, then closes. @len bytes of the PDU at fault. */
-void tcp_link_terminate(struct tcp_link *tl, const void *pdu, uint32_t len,
-			const struct nvme_tcp_fault *fault);
-void tcp_link_finish_close_soon(struct tcp_link *tl);
 void tcp_link_ready(struct tcp_link *tl); /* ICResp was accepted */
 
 /* link_rx.c */
-uint32_t tcp_iov_crc(struct weft_iov_iter iter, size_t len);
 void tcp_link_rx_init(struct tcp_link *tl);
-void tcp_link_rx_start(struct tcp_link *tl);
+uint32_t tcp_link_make_room(struct tcp_stream *stream);
+void tcp_link_parse(struct tcp_stream *stream); /* as far as it goes, then receives */
 
 /* link_tx.c */
 void tcp_link_submit(struct weft_link *link, struct weft_link_slot *slot);

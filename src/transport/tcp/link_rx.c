@@ -1,79 +1,45 @@
 /* link_rx.c - the host receives: completions, data, requests for data.
  *
- *   recv ─▶ buf ─▶ parse ─▶ CapsuleResp ─▶ done()
- *                        ─▶ C2HData ─▶ the command's memory; what is not here yet is received
- *                                      straight into it
- *                        ─▶ R2T ─▶ link_tx.c
+ *   stream.c: recv ─▶ buf ─▶ CapsuleResp ─▶ done()
+ *                       ├─▶ C2HData ─▶ the command's memory; what is not here yet is received
+ *                       │              straight into it
+ *                       └─▶ R2T ─▶ link_tx.c
  *
  * Many small PDUs come with one call and are copied once. Where payloads are large, only the next
  * header is received ahead: its payload is then received in place, without a copy.
  *
- * The controller is not trusted: a PDU must fit its type, name a command in flight, and bring that
- * command's data in order and to its end. */
-#include <assert.h>
+ * The controller is not trusted: a PDU must name a command in flight, and bring that command's data
+ * in order and to its end. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/tcp/link.h"
-
-static void start_receive(struct tcp_link *tl);
+#include "transport/tcp/stream_parse.h"
 
 /* --- receiving -------------------------------------------------------------------------------- */
 
-static void compact_rx_buffer(struct tcp_link *tl)
+static void compact_rx_buffer(struct tcp_stream *stream)
 {
-	if (tl->head == tl->tail) {
-		tl->head = tl->tail = 0;
-	} else if (tl->head > TCP_LINK_RX_BYTES / 2) {
-		memmove(tl->buf, tl->buf + tl->head, tl->tail - tl->head);
-		tl->tail -= tl->head;
-		tl->head = 0;
+	if (stream->head == stream->tail) {
+		stream->head = stream->tail = 0;
+	} else if (stream->head > TCP_LINK_RX_BYTES / 2) {
+		memmove(stream->buf, stream->buf + stream->head, stream->tail - stream->head);
+		stream->tail -= stream->head;
+		stream->head = 0;
 	}
 }
 
-/* How much to receive into the buffer. After a large payload the next one is likely to be large. */
-static uint32_t receive_room(const struct tcp_link *tl)
+/* After a large payload the next one is likely to be large. */
+uint32_t tcp_link_make_room(struct tcp_stream *stream)
 {
-	uint32_t all = TCP_LINK_RX_BYTES - tl->tail;
+	uint32_t all;
 
-	return tl->large_payloads && all > TCP_LINK_RX_AHEAD ? TCP_LINK_RX_AHEAD : all;
-}
-
-/* Into the command's memory first, then what follows into the buffer. */
-static int plan_receive(struct tcp_link *tl)
-{
-	struct weft_iov_iter at = tl->payload.at;
-	size_t left = tl->payload.left;
-	int n = 0;
-
-	if (tl->payload.slot)
-		n = weft_iov_iter_map(&at, tl->rx_iov, TCP_LINK_RX_IOVS, &left);
-	if (!tl->payload.slot || !left)
-		tl->rx_iov[n++] = (struct iovec){ tl->buf + tl->tail, receive_room(tl) };
-	return n;
-}
-
-static void start_receive(struct tcp_link *tl)
-{
-	if (tl->state >= TCP_LINK_CLOSING || tl->rx_busy)
-		return;
-	compact_rx_buffer(tl);
-	tl->rx_busy = true;
-	weft_sock_recv(&tl->sock, &tl->rx_op, tl->rx_iov, plan_receive(tl));
-}
-
-static void account_received(struct tcp_link *tl, size_t bytes)
-{
-	size_t direct = 0;
-
-	if (tl->payload.slot) {
-		direct = bytes < tl->payload.left ? bytes : tl->payload.left;
-		weft_iov_iter_advance(&tl->payload.at, direct);
-		tl->payload.left -= direct;
-	}
-	tl->tail += (uint32_t)(bytes - direct);
-	assert(tl->tail <= TCP_LINK_RX_BYTES);
+	compact_rx_buffer(stream);
+	all = TCP_LINK_RX_BYTES - stream->tail;
+	return tcp_link_of_stream(stream)->large_payloads && all > TCP_LINK_RX_AHEAD ?
+		       TCP_LINK_RX_AHEAD :
+		       all;
 }
 
 /* --- PDUs ------------------------------------------------------------------------------------- */
@@ -107,9 +73,9 @@ static int on_icresp(struct tcp_link *tl, const char *pdu, struct nvme_tcp_fault
 	}
 	if (check_digests(tl, &icresp, fault) < 0)
 		return -EPROTO;
-	tl->rules.ready = true;
-	tl->rules.hdgst = icresp.dgst & NVME_TCP_DGST_HDR;
-	tl->rules.ddgst = icresp.dgst & NVME_TCP_DGST_DATA;
+	tl->stream.rules.ready = true;
+	tl->stream.rules.hdgst = icresp.dgst & NVME_TCP_DGST_HDR;
+	tl->stream.rules.ddgst = icresp.dgst & NVME_TCP_DGST_DATA;
 	tl->cpda = icresp.cpda;
 	tl->h2c_max = le32_to_cpu(icresp.maxh2cdata) & ~3u;
 	tcp_link_ready(tl);
@@ -192,89 +158,27 @@ static int on_c2h_data(struct tcp_link *tl, const char *pdu, const struct nvme_t
 	if (match_data(tl, &data, &slot, fault) < 0)
 		return -EPROTO;
 	tl->payload.slot = tcp_link_slot_of(slot);
-	/* The slot's place in its memory moves on with the data. */
-	tl->payload.start = tl->payload.at = slot->data;
-	tl->payload.len = tl->payload.left = shape->data_len;
-	tl->payload.ddgst = shape->ddgst;
 	tl->payload.success = data.hdr.flags & NVME_TCP_F_SUCCESS;
 	tl->large_payloads = shape->data_len >= TCP_LINK_RX_LARGE;
+	tcp_stream_expect(&tl->stream, slot->data, shape->data_len, shape->ddgst);
 	return 0;
 }
 
-uint32_t tcp_iov_crc(struct weft_iov_iter iter, size_t len)
+/* The slot's place in its memory moves on with the data. */
+static void payload_received(struct tcp_stream *stream, bool digest_ok)
 {
-	uint32_t crc = 0;
-	struct iovec part;
-
-	for (; len; len -= part.iov_len) {
-		part = weft_iov_iter_next(&iter, len);
-		crc = nvme_tcp_crc(crc, part.iov_base, part.iov_len);
-	}
-	return crc;
-}
-
-static void payload_received(struct tcp_link *tl, const char *digest)
-{
+	struct tcp_link *tl = tcp_link_of_stream(stream);
 	struct tcp_link_slot *slot = tl->payload.slot;
-	uint32_t crc;
 
-	if (tl->payload.ddgst) {
-		crc = htole32(tcp_iov_crc(tl->payload.start, tl->payload.len));
-		if (memcmp(&crc, digest, sizeof(crc)))
-			slot->slot.corrupt = true;
-	}
-	slot->slot.data = tl->payload.at;
-	slot->slot.moved += (uint32_t)tl->payload.len;
-	tl->payload.slot = NULL;
+	tl->link.stats.copied_bytes += stream->payload.copied;
+	if (!digest_ok)
+		slot->slot.corrupt = true;
+	slot->slot.data = stream->payload.at;
+	slot->slot.moved += stream->payload.len;
 	if (!tl->payload.success)
 		return;
 	slot->slot.cqe = (struct nvme_cqe){ .cid = slot->slot.cmd.common.cid };
 	tcp_link_answered(tl, slot);
-}
-
-/* --- parsing ---------------------------------------------------------------------------------- */
-
-/* Each step returns true when it made progress and there may be more to do. */
-
-static void copy_payload(struct weft_iov_iter *to, const char *from, size_t len)
-{
-	struct iovec part;
-
-	for (; len; len -= part.iov_len, from += part.iov_len) {
-		part = weft_iov_iter_next(to, len);
-		memcpy(part.iov_base, from, part.iov_len);
-	}
-}
-
-static bool parse_payload(struct tcp_link *tl)
-{
-	size_t have = tl->tail - tl->head;
-	size_t n = have < tl->payload.left ? have : tl->payload.left;
-	uint32_t digest = tl->payload.ddgst ? NVME_TCP_DIGEST : 0;
-
-	copy_payload(&tl->payload.at, tl->buf + tl->head, n);
-	tl->link.stats.copied_bytes += n;
-	tl->payload.left -= n;
-	tl->head += (uint32_t)n;
-	if (tl->payload.left || tl->tail - tl->head < digest)
-		return false;
-	tl->head += digest;
-	payload_received(tl, tl->buf + tl->head - digest);
-	return true;
-}
-
-static bool header_digest_ok(const struct tcp_link *tl, const struct nvme_tcp_hdr *hdr,
-			     const char *pdu, struct nvme_tcp_fault *fault)
-{
-	uint32_t got;
-
-	if (!tl->rules.hdgst || hdr->type == NVME_TCP_C2H_TERM)
-		return true;
-	memcpy(&got, pdu + hdr->hlen, sizeof(got));
-	if (le32toh(got) == nvme_tcp_crc(0, pdu, hdr->hlen))
-		return true;
-	nvme_tcp_refuse(fault, NVME_TCP_FES_HDGST, le32toh(got), "the header digest is wrong");
-	return false;
 }
 
 static int handle_pdu(struct tcp_link *tl, uint8_t type, const char *pdu,
@@ -295,71 +199,31 @@ static int handle_pdu(struct tcp_link *tl, uint8_t type, const char *pdu,
 	}
 }
 
-static bool parse_pdu(struct tcp_link *tl)
+static bool on_pdu(struct tcp_stream *stream, uint8_t type, const char *pdu,
+		   const struct nvme_tcp_shape *shape)
 {
-	uint32_t have = tl->tail - tl->head, want;
-	const char *pdu = tl->buf + tl->head;
 	struct nvme_tcp_fault fault;
-	struct nvme_tcp_shape shape;
-	struct nvme_tcp_hdr hdr;
 
-	if (have < sizeof(hdr))
-		return false;
-	memcpy(&hdr, pdu, sizeof(hdr));
-	if (nvme_tcp_check_hdr(&hdr, &tl->rules, &shape, &fault) < 0) {
-		tcp_link_terminate(tl, pdu, have, &fault);
-		return false;
-	}
-	want = hdr.type == NVME_TCP_C2H_DATA ? shape.data_at : le32_to_cpu(hdr.plen);
-	if (have < want)
-		return false;
-	tl->head += want;
-	if (!header_digest_ok(tl, &hdr, pdu, &fault) ||
-	    handle_pdu(tl, hdr.type, pdu, &shape, &fault) < 0) {
-		tcp_link_terminate(tl, pdu, hdr.hlen, &fault);
+	if (handle_pdu(tcp_link_of_stream(stream), type, pdu, shape, &fault) < 0) {
+		tcp_stream_terminate(stream, pdu, (uint8_t)pdu[offsetof(struct nvme_tcp_hdr, hlen)],
+				     &fault);
 		return false;
 	}
 	return true;
 }
 
-static void parse_received(struct tcp_link *tl)
+void tcp_link_parse(struct tcp_stream *stream)
 {
-	while (tl->state <= TCP_LINK_OPEN)
-		if (!(tl->payload.slot ? parse_payload(tl) : parse_pdu(tl)))
+	while (stream->state == TCP_STREAM_OPEN)
+		if (!tcp_stream_step(stream, on_pdu, payload_received))
 			break;
-	if (tl->state == TCP_LINK_TERMINATING)
-		tl->head = tl->tail = 0;
-	start_receive(tl);
-}
-
-static void recv_done(struct weft_op *op, int res)
-{
-	struct tcp_link *tl = container_of(op, struct tcp_link, rx_op);
-
-	tl->rx_busy = false;
-	if (tl->state >= TCP_LINK_CLOSING) {
-		tcp_link_finish_close_soon(tl);
-		return;
-	}
-	if (res <= 0) {
-		tl->link.peer_closed |= !res || res == -ECONNRESET;
-		if (res)
-			weft_link_close(&tl->link, res, "receive: %s", strerror(-res));
-		else
-			weft_link_close(&tl->link, -ECONNRESET, "the target closed the connection");
-		return;
-	}
-	if (tl->state <= TCP_LINK_OPEN)
-		account_received(tl, (size_t)res);
-	parse_received(tl);
+	tcp_stream_receive(stream);
 }
 
 void tcp_link_rx_init(struct tcp_link *tl)
 {
-	tl->rx_op.done = recv_done;
-}
-
-void tcp_link_rx_start(struct tcp_link *tl)
-{
-	start_receive(tl);
+	tl->stream.size = TCP_LINK_RX_BYTES;
+	tl->stream.sink = (struct iovec){ tl->stream.buf, TCP_LINK_RX_BYTES };
+	tl->stream.rx_iov = tl->rx_iov;
+	tl->stream.rx_iovs = sizeof(tl->rx_iov) / sizeof(tl->rx_iov[0]);
 }

@@ -13,7 +13,7 @@
 static int fill_pdu(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_tcp_hdr *hdr,
 		    struct iovec *iov, int room)
 {
-	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->rules);
+	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->stream.rules);
 	int n = 0;
 
 	if (!out->header_out) {
@@ -34,7 +34,7 @@ static int fill_pdu(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_t
 static void set_pdu_data(struct tcp_link *tl, struct tcp_link_pdu *out, struct nvme_tcp_hdr *hdr,
 			 struct weft_iov_iter at, uint32_t len)
 {
-	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->rules), end = header;
+	uint32_t header = hdr->hlen + tcp_header_digest_len(&tl->stream.rules), end = header;
 
 	out->header_out = false;
 	out->at = at;
@@ -44,7 +44,7 @@ static void set_pdu_data(struct tcp_link *tl, struct tcp_link_pdu *out, struct n
 		hdr->pdo = (uint8_t)end;
 		end += len;
 	}
-	if (len && tl->rules.ddgst) {
+	if (len && tl->stream.rules.ddgst) {
 		hdr->flags |= NVME_TCP_F_DDGST;
 		out->ddgst = htole32(tcp_iov_crc(at, len));
 		end += NVME_TCP_DIGEST;
@@ -56,7 +56,7 @@ static void queue_pdu(struct tcp_link *tl, struct tcp_link_slot *slot, struct tc
 {
 	slot->sending++;
 	tl->link.stats.posted++;
-	tcp_send_queue_push(&tl->sendq, &out->tx);
+	tcp_send_queue_push(&tl->stream.sendq, &out->tx);
 }
 
 static void complete_if_done(struct tcp_link *tl, struct tcp_link_slot *slot)
@@ -126,7 +126,8 @@ void tcp_link_submit(struct weft_link *link, struct weft_link_slot *base)
 	};
 	set_pdu_data(tl, &slot->capsule, &slot->capsule_pdu.pdu.hdr, data,
 		     in_capsule ? base->data_len : 0);
-	tcp_set_header_digest(&tl->rules, &slot->capsule_pdu.pdu.hdr, &slot->capsule_pdu.hdgst);
+	tcp_set_header_digest(&tl->stream.rules, &slot->capsule_pdu.pdu.hdr,
+			      &slot->capsule_pdu.hdgst);
 	slot->capsule.tx.fill = fill_capsule;
 	slot->capsule.tx.sent = capsule_sent;
 	queue_pdu(tl, slot, &slot->capsule);
@@ -155,7 +156,7 @@ static void h2c_sent(struct tcp_tx *tx)
 		slot->r2ts[0] = slot->r2ts[1];
 		slot->nr2ts--;
 	}
-	if (slot->nr2ts && tl->state == TCP_LINK_OPEN)
+	if (slot->nr2ts && tl->stream.state == TCP_STREAM_OPEN)
 		send_h2c(tl, slot);
 	complete_if_done(tl, slot);
 }
@@ -178,7 +179,7 @@ static void send_h2c(struct tcp_link *tl, struct tcp_link_slot *slot)
 	};
 	slot->slot.moved += len;
 	set_pdu_data(tl, &slot->h2c, &pdu->hdr, slot->unsent, len);
-	tcp_set_header_digest(&tl->rules, &pdu->hdr, &slot->h2c_pdu.hdgst);
+	tcp_set_header_digest(&tl->stream.rules, &pdu->hdr, &slot->h2c_pdu.hdgst);
 	slot->h2c.tx.fill = fill_h2c;
 	slot->h2c.tx.sent = h2c_sent;
 	queue_pdu(tl, slot, &slot->h2c);

@@ -75,7 +75,7 @@ static struct weft_req *unpark(struct tcp_conn *conn)
 
 static bool may_run(const struct tcp_conn *conn)
 {
-	if (conn->state != TCP_OPEN || conn->qp.group->frozen)
+	if (conn->stream.state != TCP_STREAM_OPEN || conn->qp.group->frozen)
 		return false;
 	if (conn->qp.fused_waiting)
 		return next_is_parked(conn);

@@ -1,12 +1,13 @@
 /* pdus.c - handles a host's PDUs: set-up, a command, data for one, termination.
  *
- *   rx.c: a PDU, whole but for the data of H2CData ─▶ ICReq: answered      CapsuleCmd: a request
+ *   stream.c: a PDU, whole but for the data of H2CData ─▶ ICReq: answered      CapsuleCmd: a request
  *                                                     H2CData: its R2T     H2CTermReq: the end
  *
  * PDUs lie in the chunk at any address: each handler takes an aligned copy of what it reads. */
 #include <string.h>
 
 #include "proto/status.h"
+#include "transport/tcp/stream_parse.h"
 #include "transport/tcp/tcp.h"
 
 /* --- set-up ----------------------------------------------------------------------------------- */
@@ -31,11 +32,11 @@ static void send_icresp(struct tcp_conn *conn, uint8_t dgst)
 		.hdr.hlen = sizeof(conn->icresp),
 		.hdr.plen = cpu_to_le32(sizeof(conn->icresp)),
 		.dgst = dgst,
-		.maxh2cdata = cpu_to_le32(conn->rules.h2c_data_max),
+		.maxh2cdata = cpu_to_le32(conn->stream.rules.h2c_data_max),
 	};
 	conn->icresp_tx.fill = fill_icresp;
 	conn->icresp_tx.sent = icresp_sent;
-	tcp_send_queue_push(&conn->sendq, &conn->icresp_tx);
+	tcp_send_queue_push(&conn->stream.sendq, &conn->icresp_tx);
 }
 
 static void on_icreq(struct tcp_conn *conn, const char *pdu)
@@ -46,16 +47,16 @@ static void on_icreq(struct tcp_conn *conn, const char *pdu)
 
 	memcpy(&icreq, pdu, sizeof(icreq));
 	if (nvme_tcp_check_icreq(&icreq, &fault) < 0) {
-		tcp_terminate(conn, pdu, sizeof(icreq), &fault);
+		tcp_stream_terminate(&conn->stream, pdu, sizeof(icreq), &fault);
 		return;
 	}
 	maxr2t = le32_to_cpu(icreq.maxr2t); /* 0's based */
 	conn->hpda = icreq.hpda;
 	conn->maxr2t = maxr2t < TCP_R2TS_MAX ? maxr2t + 1 : TCP_R2TS_MAX;
-	conn->rules.hdgst = icreq.dgst & NVME_TCP_DGST_HDR;
-	conn->rules.ddgst = icreq.dgst & NVME_TCP_DGST_DATA;
-	conn->rules.ready = true;
-	conn->qp.stable_data = conn->rules.ddgst;
+	conn->stream.rules.hdgst = icreq.dgst & NVME_TCP_DGST_HDR;
+	conn->stream.rules.ddgst = icreq.dgst & NVME_TCP_DGST_DATA;
+	conn->stream.rules.ready = true;
+	conn->qp.stable_data = conn->stream.rules.ddgst;
 	send_icresp(conn, icreq.dgst & (NVME_TCP_DGST_HDR | NVME_TCP_DGST_DATA));
 }
 
@@ -103,11 +104,11 @@ uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len)
 	}
 }
 
-bool tcp_data_digest_ok(const char *data, uint32_t len, const char *digest)
+static bool capsule_digest_ok(const char *data, uint32_t len)
 {
 	uint32_t expected = htole32(nvme_tcp_crc(0, data, len));
 
-	return !memcmp(&expected, digest, sizeof(expected));
+	return !memcmp(&expected, data + len, sizeof(expected));
 }
 
 static void tcp_req_init(struct tcp_req *treq, const char *pdu)
@@ -121,7 +122,7 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 
 static void slot_wait_expired(struct weft_timer *timer)
 {
-	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, stream.timer);
 
 	weft_qpair_close(&conn->qp, "more commands than the queue holds");
 }
@@ -132,8 +133,8 @@ static void wait_for_slot(struct tcp_conn *conn)
 	conn->rx_waits_slot = true;
 	if (!conn->qp.sqsize) /* the timer runs already, for Connect */
 		return;
-	conn->timer.fn = slot_wait_expired;
-	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SLOT_WAIT_MS);
+	conn->stream.timer.fn = slot_wait_expired;
+	weft_timer_set(conn->qp.group->reactor, &conn->stream.timer, TCP_SLOT_WAIT_MS);
 }
 
 /* false: no slot is free, the capsule stays where it is. */
@@ -147,7 +148,7 @@ static bool on_capsule(struct tcp_conn *conn, const char *pdu, const struct nvme
 		return false;
 	}
 	tcp_req_init(tcp_req_of(req), pdu);
-	if (shape->ddgst && !tcp_data_digest_ok(data, shape->data_len, data + shape->data_len)) {
+	if (shape->ddgst && !capsule_digest_ok(data, shape->data_len)) {
 		weft_req_reply(req, SC_GENERIC(TRAN_TPORT_ERROR));
 		return true;
 	}
@@ -176,9 +177,10 @@ static void on_h2c_data(struct tcp_conn *conn, const char *pdu, const struct nvm
 
 	memcpy(&data, pdu, sizeof(data));
 	if (le32_to_cpu(data.datal) != shape->data_len || tcp_r2t_match(conn, &data, &fault) < 0)
-		tcp_terminate(conn, pdu, sizeof(data), &fault);
+		tcp_stream_terminate(&conn->stream, pdu, sizeof(data), &fault);
 	else
-		conn->payload.ddgst = shape->ddgst;
+		tcp_stream_expect(&conn->stream, (struct weft_iov_iter){ &conn->payload.memory },
+				  shape->data_len, shape->ddgst);
 }
 
 static void on_term(struct tcp_conn *conn, const char *pdu)
@@ -190,9 +192,11 @@ static void on_term(struct tcp_conn *conn, const char *pdu)
 			 le16_to_cpu(term.feil) | (unsigned)le16_to_cpu(term.feiu) << 16);
 }
 
-bool tcp_handle_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
+bool tcp_handle_pdu(struct tcp_stream *stream, uint8_t type, const char *pdu,
 		    const struct nvme_tcp_shape *shape)
 {
+	struct tcp_conn *conn = tcp_conn_of_stream(stream);
+
 	switch (type) {
 	case NVME_TCP_ICREQ:
 		on_icreq(conn, pdu);

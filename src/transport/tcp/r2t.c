@@ -26,7 +26,7 @@ static int fill_r2ts(struct tcp_tx *tx, struct iovec *iov, int room)
 	for (int i = 0; i < treq->nr2ts; i++) {
 		iov[i].iov_base = &treq->r2t_pdus[i];
 		iov[i].iov_len = sizeof(treq->r2t_pdus[i].pdu) +
-				 tcp_header_digest_len(&conn->rules);
+				 tcp_header_digest_len(&conn->stream.rules);
 	}
 	return treq->nr2ts;
 }
@@ -44,7 +44,7 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 {
 	struct nvme_tcp_data *pdu = &treq->r2t_pdus[number].pdu;
 	uint32_t tag = treq->req.index * r2ts_per_command(conn) + number;
-	uint32_t header = sizeof(*pdu) + tcp_header_digest_len(&conn->rules);
+	uint32_t header = sizeof(*pdu) + tcp_header_digest_len(&conn->stream.rules);
 
 	*pdu = (struct nvme_tcp_data){
 		.hdr.type = NVME_TCP_R2T,
@@ -55,7 +55,7 @@ static void r2t_build(struct tcp_conn *conn, struct tcp_req *treq, uint32_t numb
 		.datao = cpu_to_le32(treq->r2ts[number].offset),
 		.datal = cpu_to_le32(treq->r2ts[number].left),
 	};
-	tcp_set_header_digest(&conn->rules, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
+	tcp_set_header_digest(&conn->stream.rules, &pdu->hdr, &treq->r2t_pdus[number].hdgst);
 }
 
 /* Even parts, whole pages, none but the last below TCP_R2T_MIN. The last that fits into @r2ts takes
@@ -81,7 +81,7 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	struct tcp_req *treq = tcp_req_of(req);
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	if (conn->state != TCP_OPEN) {
+	if (conn->stream.state != TCP_STREAM_OPEN) {
 		weft_req_fetched(req, SC_GENERIC(ABORT_QUEUE));
 		return;
 	}
@@ -95,7 +95,7 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	treq->r2t_sending = true;
 	treq->r2t_tx.fill = fill_r2ts;
 	treq->r2t_tx.sent = r2ts_sent;
-	tcp_send_queue_push(&conn->sendq, &treq->r2t_tx);
+	tcp_send_queue_push(&conn->stream.sendq, &treq->r2t_tx);
 }
 
 /* A host that is still there sends what it was asked for, and it must go somewhere: the request
@@ -105,7 +105,7 @@ bool tcp_abort_fetch(struct weft_req *req)
 	struct tcp_req *treq = tcp_req_of(req);
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	if (conn->state == TCP_CLOSING) {
+	if (conn->stream.state == TCP_STREAM_CLOSING) {
 		conn->owed -= treq->owed;
 		treq->owed = 0;
 	}
@@ -160,26 +160,33 @@ int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
 				   "LAST_PDU is not on the R2T's last PDU");
 	conn->payload.req = treq;
 	conn->payload.r2t = r2t;
-	conn->payload.start = conn->payload.at = (char *)treq->req.in.at + offset;
-	conn->payload.left = len;
+	conn->payload.memory = (struct iovec){ (char *)treq->req.in.at + offset, len };
 	return 0;
 }
 
-void tcp_r2t_received(struct tcp_conn *conn)
+static void req_received(struct tcp_req *treq)
 {
-	struct tcp_req *treq = conn->payload.req;
-	uint32_t len = (uint32_t)(conn->payload.at - conn->payload.start);
-
-	conn->payload.req = NULL;
-	conn->payload.r2t->offset += len;
-	conn->payload.r2t->left -= len;
-	treq->owed -= len;
-	conn->owed -= len;
-	if (treq->owed)
-		return;
 	if (treq->req.state == WEFT_REQ_AWAIT_DATA)
 		weft_req_fetched(&treq->req,
 				 treq->digest_failed ? SC_GENERIC(TRAN_TPORT_ERROR) : 0);
 	else
 		tcp_req_done(treq);
+}
+
+void tcp_r2t_received(struct tcp_stream *stream, bool digest_ok)
+{
+	struct tcp_conn *conn = tcp_conn_of_stream(stream);
+	struct tcp_req *treq = conn->payload.req;
+	uint32_t len = stream->payload.len;
+
+	weft_counter_add(&conn->qp.stats.copied_bytes, stream->payload.copied);
+	if (!digest_ok)
+		treq->digest_failed = true;
+	conn->payload.r2t->offset += len;
+	conn->payload.r2t->left -= len;
+	treq->owed -= len;
+	conn->owed -= len;
+	if (!treq->owed)
+		req_received(treq);
+	tcp_run_parked(conn);
 }

@@ -27,8 +27,8 @@ void tcp_freeze(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
-	weft_timer_stop(qp->group->reactor, &conn->timer);
-	if (conn->state == TCP_TERMINATING)
+	weft_timer_stop(qp->group->reactor, &conn->stream.timer);
+	if (conn->stream.state == TCP_STREAM_TERMINATING)
 		weft_qpair_close(qp, "terminated");
 	else
 		tcp_rx_pause(conn);
@@ -40,10 +40,12 @@ const char *tcp_busy_reason(struct weft_qpair *qp)
 
 	if (conn->owed)
 		return "it owes the data of its writes";
-	if (!tcp_send_queue_idle(&conn->sendq))
+	if (!tcp_send_queue_idle(&conn->stream.sendq))
 		return "it does not read its answers";
-	return conn->rx_busy || qp->close_when_sent || conn->state != TCP_OPEN ? "it is busy" :
-										 NULL;
+	return conn->stream.rx_busy || qp->close_when_sent ||
+			       conn->stream.state != TCP_STREAM_OPEN ?
+		       "it is busy" :
+		       NULL;
 }
 
 void tcp_thaw(struct weft_qpair *qp)
@@ -63,8 +65,8 @@ void tcp_thaw(struct weft_qpair *qp)
 static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct tcp_req *treq)
 {
 	uint32_t len = treq->chunk ? le32_to_cpu(treq->req.cmd.common.sgl.length) : 0;
-	uint32_t header = sizeof(struct nvme_tcp_cmd) + tcp_header_digest_len(&conn->rules);
-	bool ddgst = len && conn->rules.ddgst;
+	uint32_t header = sizeof(struct nvme_tcp_cmd) + tcp_header_digest_len(&conn->stream.rules);
+	bool ddgst = len && conn->stream.rules.ddgst;
 	struct {
 		struct nvme_tcp_cmd pdu;
 		uint32_t hdgst;
@@ -80,7 +82,7 @@ static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct t
 	head.pdu.sqe = treq->req.cmd;
 	if (len)
 		head.pdu.sqe.common.sgl.addr = cpu_to_le64(0);
-	tcp_set_header_digest(&conn->rules, &head.pdu.hdr, &head.hdgst);
+	tcp_set_header_digest(&conn->stream.rules, &head.pdu.hdr, &head.hdgst);
 	fwrite(&head, header, 1, out);
 	if (len)
 		fwrite(treq->req.data, len, 1, out);
@@ -91,7 +93,7 @@ static void write_capsule(FILE *out, const struct tcp_conn *conn, const struct t
 
 static void write_replay(FILE *out, struct tcp_conn *conn)
 {
-	struct tcp_chunk *chunk = conn->chunk;
+	const struct tcp_stream *stream = &conn->stream;
 	struct weft_req *req;
 
 	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
@@ -103,8 +105,8 @@ static void write_replay(FILE *out, struct tcp_conn *conn)
 		write_capsule(out, conn, tcp_req_of(req));
 	if (conn->qp.fused_waiting)
 		write_capsule(out, conn, tcp_req_of(conn->qp.fused_waiting));
-	if (chunk)
-		fwrite(chunk->data + chunk->head, 1, chunk->tail - chunk->head, out);
+	if (stream->head < stream->tail)
+		fwrite(stream->buf + stream->head, 1, stream->tail - stream->head, out);
 	if (conn->replay.bytes)
 		fwrite(conn->replay.bytes + conn->replay.at, 1, conn->replay.end - conn->replay.at,
 		       out);
@@ -117,10 +119,10 @@ int tcp_export(struct weft_qpair *qp, struct weft_qpair_state *state)
 	FILE *out;
 
 	*tcp_conn_state(state) = (struct tcp_conn_state){
-		.fd = conn->sock.fd,
-		.ready = conn->rules.ready,
-		.hdgst = conn->rules.hdgst,
-		.ddgst = conn->rules.ddgst,
+		.fd = conn->stream.sock.fd,
+		.ready = conn->stream.rules.ready,
+		.hdgst = conn->stream.rules.hdgst,
+		.ddgst = conn->stream.rules.ddgst,
 		.hpda = conn->hpda,
 		.maxr2t = conn->maxr2t,
 	};
@@ -147,9 +149,9 @@ static void restore_state(struct tcp_conn *conn, struct weft_qpair_state *state)
 {
 	const struct tcp_conn_state *own = tcp_conn_state(state);
 
-	conn->rules.ready = own->ready;
-	conn->rules.hdgst = own->hdgst;
-	conn->rules.ddgst = own->ddgst;
+	conn->stream.rules.ready = own->ready;
+	conn->stream.rules.hdgst = own->hdgst;
+	conn->stream.rules.ddgst = own->ddgst;
 	conn->qp.stable_data = own->ddgst;
 	conn->hpda = (uint8_t)own->hpda;
 	conn->maxr2t = own->maxr2t;

@@ -1,12 +1,12 @@
 /* tcp.h - inside NVMe/TCP, the target's side: the connection, how it receives and how it sends.
  *
- *   socket ─▶ rx.c: bytes ─▶ pdus.c: requests ─▶ park.c: some wait    conn.c: start and end
- *              └ into chunks.c
- *   socket ◀─ send_queue.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts   takeover.c: freeze, export */
+ *   socket ─▶ stream.c: PDUs ─▶ pdus.c: requests ─▶ park.c: some wait    conn.c: start and end
+ *              └ rx.c: where to, when; into chunks.c
+ *   socket ◀─ send_queue.c: few sends ◀─ tx.c: replies, r2t.c: R2Ts      takeover.c: freeze, export */
 #ifndef WEFT_TRANSPORT_TCP_TCP_H
 #define WEFT_TRANSPORT_TCP_TCP_H
 
-#include "transport/tcp/send_queue.h"
+#include "transport/tcp/stream.h"
 #include "transport/transport.h"
 
 enum {
@@ -20,13 +20,11 @@ enum {
 	TCP_COPIES_MAX = 768 << 10, /* while that much is copied and not sent, no more is copied */
 	TCP_SLOT_WAIT_MS = 10000,   /* for a host that sent more commands than its queue holds */
 	TCP_SETUP_MS = 30000,       /* from accept to a successful Connect */
-	TCP_LINGER_MS = 3000,       /* for the host to read a C2HTermReq */
 };
 
-/* A socket receives into a chunk. Requests with in-capsule data pin it. */
+/* A stream receives into a chunk. Requests with in-capsule data pin it. */
 struct tcp_chunk {
 	uint32_t refs;
-	uint32_t head, tail; /* bytes received and not yet parsed */
 	char data[];
 };
 #define TCP_CHUNK_DATA (TCP_CHUNK_BYTES - sizeof(struct tcp_chunk))
@@ -36,6 +34,7 @@ struct tcp_poll_group {
 	struct weft_pool chunks;
 	uint32_t spare_chunks;          /* in use, beside one for each connection */
 	struct weft_list quota_waiters; /* weft_rx_quota.link: below quota, take turns */
+	char sink[4096];                /* for what nobody will read */
 };
 
 /* The data that an R2T asked for and that has not come yet. */
@@ -84,59 +83,43 @@ struct tcp_req {
 };
 static_assert(offsetof(struct tcp_req, reply_tx) == 256, "a read's answer is one cache line");
 
-enum tcp_state {
-	TCP_OPEN,        /* ICReq, then everything */
-	TCP_TERMINATING, /* C2HTermReq is on its way: the host's bytes are read and dropped */
-	TCP_CLOSING,
-	TCP_CLOSED,
-};
-
 struct tcp_conn {
-	struct weft_qpair qp; /* first */
+	struct weft_qpair qp;     /* first */
+	struct tcp_stream stream; /* its timer: set-up, then waits for slots */
 	struct tcp_poll_group *poll_group;
-	struct weft_sock sock;
-	enum tcp_state state;
-	struct weft_timer timer;       /* set-up, then lingering */
-	struct weft_task finish_close; /* the end, once nothing of the connection is on the stack */
-
-	struct nvme_tcp_rules rules;
 	uint8_t hpda;
 	uint32_t maxr2t; /* R2Ts that the host takes per command */
 
 	/* Receiving. */
-	struct weft_op rx_op;
 	struct iovec rx_iov[2];
-	struct tcp_chunk *chunk;
+	struct tcp_chunk *chunk;     /* stream.buf is its data */
 	uint32_t nchunks;            /* that it and its commands have */
 	struct weft_list chunk_wait; /* rx_quota->waiting */
 	struct weft_task parse_again;
-	bool rx_busy, rx_waits_chunk, rx_waits_slot;
-	struct {                     /* H2CData under way */
-		struct tcp_req *req; /* NULL: none */
+	bool rx_waits_chunk, rx_waits_slot;
+	struct { /* H2CData under way */
+		struct tcp_req *req;
 		struct tcp_r2t *r2t;
-		char *start, *at;
-		uint32_t left;
-		bool ddgst;
+		struct iovec memory;
 	} payload;
 	struct weft_list parked; /* weft_req.link: do not run yet, in their order */
 	struct {                 /* bytes from a takeover, to be parsed before the socket's */
 		char *bytes;
 		uint32_t at, end;
 	} replay;
-	uint32_t want;   /* bytes that the PDU at the chunk's head needs, as far as known */
 	uint32_t owed;   /* by the host for all R2Ts */
 	uint32_t copies; /* bytes of replies on their way that are copies */
 
 	/* Sending. */
-	struct tcp_send_queue sendq;
 	char partial_block[WEFT_BLOCK_MAX]; /* the rest of a block that was sent in part */
-	struct tcp_tx icresp_tx, term_tx;
+	struct tcp_tx icresp_tx;
 	struct nvme_tcp_icresp icresp;
-	struct {
-		struct nvme_tcp_term pdu;
-		char header[NVME_TCP_TERM_DATA_MAX]; /* of the PDU at fault */
-	} term;
 };
+
+static inline struct tcp_conn *tcp_conn_of_stream(struct tcp_stream *stream)
+{
+	return container_of(stream, struct tcp_conn, stream);
+}
 
 static inline struct tcp_conn *tcp_conn_of(struct weft_qpair *qp)
 {
@@ -157,16 +140,14 @@ int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_op
 int tcp_conn_new(struct tcp_conn **conn, struct weft_poll_group *group, int fd,
 		 const struct weft_qpair_ops *ops);
 void tcp_setup_timer_start(struct tcp_conn *conn); /* for a successful Connect */
-void tcp_terminate(struct tcp_conn *conn, const void *pdu, uint32_t len,
-		   const struct nvme_tcp_fault *fault);
-/* An operation of a closing connection ended; at the end of the turn, checks whether all have. */
-void tcp_finish_close_soon(struct tcp_conn *conn);
 
 /* rx.c */
 void tcp_rx_init(struct tcp_conn *conn);
 void tcp_rx_start(struct tcp_conn *conn);
-void tcp_rx_stop(struct tcp_conn *conn);  /* nothing is being received */
-void tcp_rx_pause(struct tcp_conn *conn); /* the group is frozen: ends a receive that may end */
+uint32_t tcp_rx_make_room(struct tcp_stream *stream);
+void tcp_rx_parse(struct tcp_stream *stream); /* as far as it goes, then receives */
+void tcp_rx_stop(struct tcp_conn *conn);      /* nothing is being received */
+void tcp_rx_pause(struct tcp_conn *conn);     /* the group is frozen: ends a receive that may end */
 void tcp_rx_resume(struct tcp_conn *conn);
 void tcp_slot_freed(struct weft_qpair *qp);
 
@@ -187,9 +168,8 @@ void tcp_serve_chunk_waiters(struct weft_poll_group *group); /* gives them spare
 
 /* pdus.c */
 /* Handles a PDU. false: no slot is free for a command, which stays where it is. */
-bool tcp_handle_pdu(struct tcp_conn *conn, uint8_t type, const char *pdu,
+bool tcp_handle_pdu(struct tcp_stream *stream, uint8_t type, const char *pdu,
 		    const struct nvme_tcp_shape *shape);
-bool tcp_data_digest_ok(const char *data, uint32_t len, const char *digest);
 uint16_t tcp_check_sgl(struct weft_req *req, uint32_t len);
 uint32_t tcp_sgl_len(struct weft_req *req);
 
@@ -224,8 +204,8 @@ uint32_t tcp_r2t_split(struct tcp_r2t *r2ts, uint32_t most, uint32_t len);
 void tcp_fetch(struct weft_req *req, uint32_t len);
 bool tcp_abort_fetch(struct weft_req *req);
 int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
-		  struct nvme_tcp_fault *fault); /* sets conn->payload */
-void tcp_r2t_received(struct tcp_conn *conn);    /* conn->payload is complete */
+		  struct nvme_tcp_fault *fault);                  /* sets conn->payload */
+void tcp_r2t_received(struct tcp_stream *stream, bool digest_ok); /* conn->payload is complete */
 
 /* tx.c */
 void tcp_tx_init(struct tcp_conn *conn);

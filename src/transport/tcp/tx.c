@@ -6,27 +6,12 @@
 
 #include "transport/tcp/tcp.h"
 
-static struct tcp_conn *conn_of_sendq(struct tcp_send_queue *sendq)
-{
-	return container_of(sendq, struct tcp_conn, sendq);
-}
-
-static void sendq_failed(struct tcp_send_queue *sendq, int rc)
-{
-	weft_qpair_close(&conn_of_sendq(sendq)->qp, "send: %s", strerror(-rc));
-}
-
 static void sendq_drained(struct tcp_send_queue *sendq)
 {
-	struct tcp_conn *conn = conn_of_sendq(sendq);
+	struct tcp_conn *conn = container_of(sendq, struct tcp_conn, stream.sendq);
 
 	if (conn->qp.close_when_sent)
 		weft_qpair_close(&conn->qp, "%s", conn->qp.close_when_sent);
-}
-
-static void sendq_stopped(struct tcp_send_queue *sendq)
-{
-	tcp_finish_close_soon(conn_of_sendq(sendq));
 }
 
 /* --- shared data: memory that other commands write to ----------------------------------------- */
@@ -41,7 +26,7 @@ static bool hold_shared(struct tcp_tx *tx)
 /* A block that was sent in part keeps its old bytes, whatever is written there meanwhile. */
 static void save_partial_block(struct tcp_conn *conn, const struct weft_req *req)
 {
-	const struct iovec *next = tcp_send_queue_next_part(&conn->sendq);
+	const struct iovec *next = tcp_send_queue_next_part(&conn->stream.sendq);
 	const char *data = req->data, *at = next->iov_base;
 	size_t left = -(uintptr_t)at % WEFT_BLOCK_MAX;
 
@@ -50,7 +35,7 @@ static void save_partial_block(struct tcp_conn *conn, const struct weft_req *req
 	if (left > next->iov_len)
 		left = next->iov_len;
 	memcpy(conn->partial_block, at, left);
-	tcp_send_queue_replace_part(&conn->sendq, conn->partial_block, left);
+	tcp_send_queue_replace_part(&conn->stream.sendq, conn->partial_block, left);
 }
 
 static void release_shared(struct tcp_tx *tx)
@@ -58,7 +43,7 @@ static void release_shared(struct tcp_tx *tx)
 	struct weft_req *req = &container_of(tx, struct tcp_req, reply_tx)->req;
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	if (!tcp_send_queue_is_sent(&conn->sendq, tx))
+	if (!tcp_send_queue_is_sent(&conn->stream.sendq, tx))
 		save_partial_block(conn, req);
 	weft_guard_unlock_read(req->guard, req->data, req->reply_len);
 }
@@ -67,17 +52,14 @@ static void release_shared(struct tcp_tx *tx)
 
 void tcp_tx_init(struct tcp_conn *conn)
 {
-	tcp_send_queue_init(&conn->sendq, &conn->sock);
-	conn->sendq.hold_shared = hold_shared;
-	conn->sendq.release_shared = release_shared;
-	conn->sendq.failed = sendq_failed;
-	conn->sendq.drained = sendq_drained;
-	conn->sendq.send_stopped = sendq_stopped;
+	conn->stream.sendq.hold_shared = hold_shared;
+	conn->stream.sendq.release_shared = release_shared;
+	conn->stream.sendq.drained = sendq_drained;
 }
 
 void tcp_close_when_sent(struct weft_qpair *qp)
 {
-	tcp_send_queue_flush_soon(&tcp_conn_of(qp)->sendq);
+	tcp_send_queue_flush_soon(&tcp_conn_of(qp)->stream.sendq);
 }
 
 /* C2HData may stand for the completion too, where SQHD does not matter. */
@@ -88,21 +70,22 @@ static bool completes_with_data(const struct weft_req *req)
 
 static void build_c2h_data(struct tcp_conn *conn, struct tcp_req *treq)
 {
-	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest_len(&conn->rules);
+	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest_len(&conn->stream.rules);
 	uint32_t pdo = tcp_data_offset(header, conn->hpda), len = treq->req.reply_len;
 
 	treq->c2h.pdu = (struct nvme_tcp_data){
 		.hdr.type = NVME_TCP_C2H_DATA,
-		.hdr.flags = NVME_TCP_F_LAST | (conn->rules.ddgst ? NVME_TCP_F_DDGST : 0) |
+		.hdr.flags = NVME_TCP_F_LAST | (conn->stream.rules.ddgst ? NVME_TCP_F_DDGST : 0) |
 			     (completes_with_data(&treq->req) ? NVME_TCP_F_SUCCESS : 0),
 		.hdr.hlen = sizeof(treq->c2h.pdu),
 		.hdr.pdo = (uint8_t)pdo,
-		.hdr.plen = cpu_to_le32(pdo + len + (conn->rules.ddgst ? NVME_TCP_DIGEST : 0)),
+		.hdr.plen = cpu_to_le32(pdo + len +
+					(conn->stream.rules.ddgst ? NVME_TCP_DIGEST : 0)),
 		.cccid = treq->req.cmd.common.cid,
 		.datal = cpu_to_le32(len),
 	};
-	tcp_set_header_digest(&conn->rules, &treq->c2h.pdu.hdr, &treq->c2h.hdgst);
-	if (conn->rules.ddgst && !treq->copied)
+	tcp_set_header_digest(&conn->stream.rules, &treq->c2h.pdu.hdr, &treq->c2h.hdgst);
+	if (conn->stream.rules.ddgst && !treq->copied)
 		treq->resp.ddgst = htole32(nvme_tcp_crc(0, treq->req.data, len));
 }
 
@@ -112,15 +95,15 @@ static void build_resp(struct tcp_conn *conn, struct tcp_req *treq)
 		.hdr.type = NVME_TCP_RESP,
 		.hdr.hlen = sizeof(treq->resp.pdu),
 		.hdr.plen = cpu_to_le32(sizeof(treq->resp.pdu) +
-					tcp_header_digest_len(&conn->rules)),
+					tcp_header_digest_len(&conn->stream.rules)),
 		.cqe = treq->req.cqe,
 	};
-	tcp_set_header_digest(&conn->rules, &treq->resp.pdu.hdr, &treq->resp.hdgst);
+	tcp_set_header_digest(&conn->stream.rules, &treq->resp.pdu.hdr, &treq->resp.hdgst);
 }
 
 static int fill_data(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *iov)
 {
-	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest_len(&conn->rules);
+	uint32_t header = sizeof(treq->c2h.pdu) + tcp_header_digest_len(&conn->stream.rules);
 	uint32_t pad = treq->c2h.pdu.hdr.pdo - header;
 	int n = 0;
 
@@ -134,12 +117,12 @@ static int fill_data(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *
 /* The data digest lies right before the response: together they are one part. */
 static int fill_tail(struct tcp_conn *conn, struct tcp_req *treq, struct iovec *iov)
 {
-	bool ddgst = treq->req.reply_len && conn->rules.ddgst;
+	bool ddgst = treq->req.reply_len && conn->stream.rules.ddgst;
 	char *start = ddgst ? (char *)&treq->resp.ddgst : (char *)&treq->resp.pdu;
 	char *end = (char *)&treq->resp.pdu;
 
 	if (!completes_with_data(&treq->req))
-		end += sizeof(treq->resp.pdu) + tcp_header_digest_len(&conn->rules);
+		end += sizeof(treq->resp.pdu) + tcp_header_digest_len(&conn->stream.rules);
 	if (start == end)
 		return 0;
 	*iov = (struct iovec){ start, (size_t)(end - start) };
@@ -172,7 +155,7 @@ void tcp_req_done(struct tcp_req *treq)
 	if (!treq->reply_sent || treq->r2t_sending)
 		return;
 	/* Once the socket is closed no owed data comes any more. */
-	if (!treq->owed || tcp_conn_of(treq->req.qp)->sock.fd < 0)
+	if (!treq->owed || tcp_conn_of(treq->req.qp)->stream.sock.fd < 0)
 		weft_req_release(&treq->req);
 	else if (treq->req.state == WEFT_REQ_REPLYING)
 		weft_req_enter(&treq->req, WEFT_REQ_DRAINING);
@@ -193,7 +176,7 @@ void tcp_reply(struct weft_req *req)
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
 	tcp_chunk_put(conn, &treq->chunk);
-	if (conn->state != TCP_OPEN) {
+	if (conn->stream.state != TCP_STREAM_OPEN) {
 		reply_sent(&treq->reply_tx);
 		return;
 	}
@@ -204,5 +187,5 @@ void tcp_reply(struct weft_req *req)
 	treq->reply_tx.fill = fill_reply;
 	treq->reply_tx.sent = reply_sent;
 	treq->reply_tx.shared = req->shared;
-	tcp_send_queue_push(&conn->sendq, &treq->reply_tx);
+	tcp_send_queue_push(&conn->stream.sendq, &treq->reply_tx);
 }
