@@ -12,6 +12,7 @@ import tempfile
 LIB = pathlib.Path(__file__).resolve().parents[1] / "lib"
 sys.path.insert(0, str(LIB))
 
+import stalls
 import tap
 import weft
 from fixture import connect, with_target
@@ -111,6 +112,63 @@ of_broken("a failure names the row of its table", "",
 of_broken("… an abort, too", "abort", "SIGABRT, in: a_row_ends_the_program",
           "# in the row table[1]: bad")
 of_broken("… and the time limit", "hang", "in: a_row_hangs", "# in the row table[1]: bad")
+
+
+# ---- machines that stand still
+
+class Stalled:
+    """What stalls.Watch says, made up."""
+    def __init__(self, said):
+        self.said = said
+
+    def since(self, start):
+        return self.said
+
+
+def stalled_run(said, text):
+    """Result of a program of TEXT that is told how often it ran, and how often that was."""
+    with tempfile.NamedTemporaryFile("w+", prefix="weft-") as count:
+        run.watch = Stalled(said)
+        try:
+            result = python(f"count = open({count.name!r}, 'a+'); count.write('x'); count.flush()\n"
+                            f"times = len(open({count.name!r}).read())\nprint('1..1')\n{text}")
+        finally:
+            run.watch = None
+        return result, len(count.read())
+
+
+ONCE_LATE = "print('ok 1 - a' if times > 1 else 'not ok 1 - a'); sys.exit(times < 2)"
+ALWAYS = "print('not ok 1 - a'); sys.exit(1)"
+
+
+@tap.case("what fails while a CPU stood still is run once more, and the report says so")
+def _():
+    result, times = stalled_run("CPU 1 stood still for 59 s", ONCE_LATE)
+    assert (result.passed, result.failed, times) == (1, 0, 2), result
+    assert "CPU 1 stood still for 59 s" in result.remarks[0], result.remarks
+    assert result.remarks[1:] == ["  not ok 1 - a"], result.remarks
+
+
+@tap.case("… and fails, if it fails again")
+def _():
+    result, times = stalled_run("CPU 1 stood still for 59 s", ALWAYS)
+    assert (result.failed, times) == (1, 2), result
+
+
+@tap.case("without a stall it fails at once")
+def _():
+    result, times = stalled_run(None, ONCE_LATE)
+    assert (result.failed, times, result.remarks) == (1, 1, []), result
+
+
+@tap.case("a stall is told for as long as a run overlaps it, and lateness of a busy machine is none")
+def _():
+    watch = stalls.Watch(cpus=())
+    watch.note(100.0, 100.0 + stalls.STALL_S / 2, 0)
+    assert watch.since(0) is None
+    watch.note(200.0, 259.25, 1)
+    assert watch.since(199) == watch.since(259) == "CPU 1 stood still for 59 s", watch.stalls
+    assert watch.since(260) is None
 
 
 # ---- targets that die
