@@ -39,20 +39,16 @@ struct weft_text weft_size_text(uint64_t bytes)
 
 struct weft_text weft_short_size_text(uint64_t bytes)
 {
-	static const char units[] = "KMGTP";
+	static const char *const units[] = { "", "K", "M", "G", "T", "P" };
 	double value = (double)bytes;
 	struct weft_text text;
-	int unit = -1;
+	int unit = 0;
 
 	/* What would be shown as 1024.0 is 1 of the next. */
-	while (value >= (unit < 0 ? 1024 : 1023.95) && unit < (int)sizeof(units) - 2) {
+	for (; value >= (unit ? 1023.95 : 1024) && unit < 5; unit++)
 		value /= 1024;
-		unit++;
-	}
-	if (unit < 0 || value == (double)(uint64_t)value)
-		snprintf(text.s, sizeof(text.s), "%.0f%.1s", value, unit < 0 ? "" : &units[unit]);
-	else
-		snprintf(text.s, sizeof(text.s), "%.1f%.1s", value, &units[unit]);
+	snprintf(text.s, sizeof(text.s), "%.*f%s",
+		 unit == 0 || value == (double)(uint64_t)value ? 0 : 1, value, units[unit]);
 	return text;
 }
 
