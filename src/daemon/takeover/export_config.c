@@ -53,7 +53,7 @@ static void add_host(void *arg, const char *hostnqn)
 	struct weft_running_subsys *s = w->running.subsystems.at;
 	char *host;
 
-	if (w->running.format < WEFT_TAKEOVER_FORMAT_ACCESS)
+	if (w->failed || w->running.format < WEFT_TAKEOVER_FORMAT_ACCESS)
 		return;
 	host = append_item(w, &s[w->running.subsystems.count - 1].hosts, WEFT_NQN_MAX + 1);
 	if (host)
@@ -68,6 +68,9 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 
 	ns = append_item(w, &s[w->running.subsystems.count - 1].namespaces, sizeof(*ns));
 	if (!ns)
+	if (w->failed) /* perhaps its subsystem is not there */
+		return;
+	assert(w->running.subsystems.count);
 		return;
 	ns->nsid = info->nsid;
 	ns->block = info->block;
