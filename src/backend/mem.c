@@ -87,6 +87,7 @@ static bool copy_out(struct mem *mem, struct weft_io *io)
 {
 	const char *from = mem->base + io->offset;
 
+	assert(io->offset + io->length <= mem->accessible);
 	if (!weft_guard_try_read(mem->be.guard, from, io->length))
 		return false;
 	memcpy(io->buf, from, io->length);
@@ -98,6 +99,7 @@ static bool copy_in(struct mem *mem, struct weft_io *io)
 {
 	char *to = mem->base + io->offset;
 
+	assert(io->offset + io->length <= mem->accessible);
 	if (!weft_guard_try_write(mem->be.guard, to, io->length))
 		return false;
 	memcpy(to, io->buf, io->length);
@@ -111,6 +113,7 @@ static void zero_range(struct mem *mem, uint64_t from, uint64_t to)
 {
 	uint64_t first = page_up(from), last = page_down(to);
 
+	assert(from <= to && to <= mem->accessible);
 	if (first >= last) {
 		memset(mem->base + from, 0, to - from);
 		return;
@@ -186,6 +189,7 @@ static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 	unsigned char resident[RESIDENT_MAX];
 	uint64_t n = 0;
 
+	assert(at < *end && *end <= mem_of(be)->accessible);
 	if (pages > RESIDENT_MAX)
 		pages = RESIDENT_MAX;
 	if (mincore(mem_of(be)->base + first, pages * page, resident) < 0)
@@ -221,6 +225,7 @@ static int mem_submit(struct weft_backend *be, struct weft_io *io)
 
 static void *mem_map(struct weft_backend *be, uint64_t offset)
 {
+	assert(offset < be->size);
 	return mem_of(be)->base + offset;
 }
 
@@ -273,6 +278,7 @@ static int extend_room(struct mem *mem, uint64_t size)
 	uint64_t more = granule_up(size) - mem->reserved;
 	char *end = mem->base + mem->reserved, *got;
 
+	assert(granule_up(size) > mem->reserved);
 	got = reserve(end, more, MAP_FIXED_NOREPLACE);
 	if (got != end) { /* a kernel without the flag takes the address as a hint */
 		if (got)
@@ -301,6 +307,7 @@ static int make_accessible(struct mem *mem, uint64_t size)
 	uint64_t from = mem->accessible, to = granule_up(size);
 	int rc = make_large_enough(mem->fd, to);
 
+	assert(to <= mem->reserved);
 	if (rc < 0 || to <= from)
 		return rc;
 	if (mmap(mem->base + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

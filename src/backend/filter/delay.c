@@ -32,8 +32,10 @@ static struct delay *delay_of(struct weft_backend *be)
 
 static void pass_on(struct weft_io *io)
 {
-	int rc = weft_backend_submit(io->be->next, io);
+	int rc;
 
+	assert(io->be->next);
+	rc = weft_backend_submit(io->be->next, io);
 	if (rc < 0)
 		io->done(io, rc);
 }
