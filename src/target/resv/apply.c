@@ -58,7 +58,7 @@ void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY])
 	char uuid[37];
 
 	weft_uuid_format(ns->uuid, uuid);
-	snprintf(key, 48, "resv/%s", uuid);
+	snprintf(key, TGT_RESV_KEY, "resv/%s", uuid);
 }
 
 static const struct weft_store_record *find_resv_record(const struct tgt_ns *ns)
@@ -87,6 +87,7 @@ int tgt_resv_load(struct tgt_ns *ns)
 	int rc = tgt_resv_state(ns, &st, &record);
 
 	assert_on_control(ns->subsys->target);
+	assert(!atomic_load(&ns->resv));
 	if (!rc)
 		rc = tgt_resv_view_new(&st, &view);
 	if (rc < 0)
@@ -128,6 +129,7 @@ static void publish_view(struct tgt_resv *resv, struct tgt_ns *ns, struct resv_v
 {
 	struct resv_view *old = atomic_load_explicit(&ns->resv, memory_order_relaxed);
 
+	assert(!old || !old->next_old);
 	atomic_store_explicit(&ns->resv, view, memory_order_release);
 	if (!old)
 		return;
@@ -208,6 +210,7 @@ static void resv_abort_on_reactor(struct tgt_barrier *barrier, struct weft_poll_
 
 static void start_abort_barrier(struct tgt_resv *resv)
 {
+	assert(!resv->barrier->pending && !resv->dispatch.n);
 	atomic_store(&resv->ended, true);
 	for (unsigned i = 0; i < resv->subsys->target->npoll_groups; i++)
 		resv->aborts[i] = (struct resv_abort){ .victims = resv->victims,
@@ -219,6 +222,7 @@ static void resv_timer_fired(struct weft_timer *timer)
 {
 	struct tgt_resv *resv = container_of(timer, struct tgt_resv, timer);
 
+	assert(resv->running && !resv->stopped);
 	if (resv->nvictims)
 		start_abort_barrier(resv);
 	else
@@ -239,6 +243,7 @@ static void finish_stop(struct tgt_resv *resv)
 	struct weft_subsys *s = resv->subsys;
 	void (*stopped)(struct weft_subsys * s) = resv->stopped;
 
+	assert(!resv->barrier->pending);
 	weft_timer_stop(s->target->control, &resv->timer);
 	weft_task_cancel(&resv->task);
 	s->resv = NULL;
@@ -250,6 +255,7 @@ static void revision_applied(struct tgt_resv *resv)
 {
 	struct weft_store *store = resv->subsys->store;
 
+	assert(resv->running);
 	resv->nvictims = 0;
 	if (resv->nsid <= WEFT_NSID_MAX) {
 		weft_reactor_defer(resv->subsys->target->control, &resv->task);
@@ -301,6 +307,7 @@ static int dispatch_bucket(struct tgt_resv *resv)
 		tgt_resv_dispatch_end(dispatch);
 		return 0;
 	}
+	assert(dispatch->bucket < TGT_CNTLID_BUCKETS);
 	weft_list_for_each(ctrl, &resv->subsys->by_cntlid[dispatch->bucket], by_cntlid)
 		cost += 1 + (int)tgt_resv_dispatch_to_ctrl(dispatch, ctrl);
 	if (++dispatch->bucket == TGT_CNTLID_BUCKETS)
@@ -337,6 +344,7 @@ static void apply_slice(struct weft_task *task)
 	struct tgt_resv *resv = container_of(task, struct tgt_resv, task);
 	int left = SLICE;
 
+	assert(resv->running && !resv->stopped && !resv->barrier->pending);
 	if (resv->subsys->removing) {
 		resv->running = false;
 		return;
@@ -379,6 +387,7 @@ int tgt_resv_start(struct weft_subsys *s)
 								  sizeof(resv->aborts[0]));
 
 	assert_on_control(s->target);
+	assert(!s->resv);
 	if (resv)
 		resv->barrier = tgt_barrier_new(s->target);
 	if (!resv || !resv->barrier) {
@@ -401,6 +410,7 @@ void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s)
 	struct tgt_resv *resv = s->resv;
 
 	assert_on_control(s->target);
+	assert(s->removing && !resv->stopped);
 	resv->stopped = stopped;
 	if (!resv->barrier->pending)
 		finish_stop(resv);

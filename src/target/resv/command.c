@@ -30,6 +30,7 @@ static const struct command *command_of(const struct weft_req *req)
 
 	while (command->opcode != req->cmd.common.opcode)
 		command++;
+	assert(command < commands + sizeof(commands) / sizeof(commands[0]));
 	return command;
 }
 
@@ -47,6 +48,7 @@ static void resv_change_on_control(struct weft_msg *msg)
 		.cptpl = cdw10 >> 30,
 	};
 
+	assert(req->data_len >= command->length && command->length <= sizeof(keys));
 	memcpy(keys, req->data, command->length);
 	rq.crkey = le64_to_cpu(keys[0]);
 	rq.key = le64_to_cpu(keys[1]);
