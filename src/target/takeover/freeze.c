@@ -66,6 +66,7 @@ static const unsigned freeze_edges[] = {
 
 static void freeze_enter(struct weft_target *t, enum tgt_freeze_state state)
 {
+	assert_on_control(t);
 	assert(freeze_edges[state] & 1u << t->freeze_state);
 	t->freeze_state = state;
 }
@@ -127,12 +128,14 @@ static void inspect_on_reactor(struct tgt_barrier *barrier, struct weft_poll_gro
 
 static void thaw_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
+	assert(group->frozen);
 	weft_poll_group_thaw(group);
 	tgt_barrier_arrive(barrier, group);
 }
 
 static void freeze_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
+	assert(!group->frozen && weft_list_empty(&group->qpairs));
 	weft_poll_group_freeze(group);
 	tgt_barrier_arrive(barrier, group);
 }
@@ -217,6 +220,7 @@ static void freeze_finish(struct freeze *freeze, int rc, const struct weft_err *
 	void (*done)(void *arg, int rc, const struct weft_err *err) = freeze->done;
 	void *arg = freeze->arg;
 
+	assert(!freeze->barrier->pending && !weft_heap_has(&freeze->timer.node));
 	free(freeze->barrier);
 	free(freeze);
 	done(arg, rc, err);
@@ -272,6 +276,7 @@ static void freeze_check(struct tgt_barrier *barrier)
 	struct freeze *freeze = barrier->arg;
 	struct weft_target *t = barrier->target;
 
+	assert(t->freeze_state == TGT_FREEZING || t->freeze_state == TGT_FREEZING_STORE);
 	freeze->checks++;
 	freeze->idle_checks = target_is_idle(t, freeze) ? freeze->idle_checks + 1 : 0;
 	if (freeze->idle_checks == 2) {

@@ -237,6 +237,7 @@ static void adopt_done_on_control(struct weft_msg *msg)
 	struct import *in = adoption->in;
 	int rc = adoption->rc;
 
+	assert_on_control(in->target);
 	if (!rc && queue) {
 		queue->qp = adoption->qp;
 		if (!queue->qid) {
@@ -253,6 +254,8 @@ static void adopt_on_reactor(struct weft_msg *msg)
 {
 	struct adoption *adoption = container_of(msg, struct adoption, msg);
 
+	assert_on(adoption->group->reactor);
+	assert(adoption->group->frozen);
 	adoption->rc = weft_qpair_import(&adoption->qp, adoption->group, adoption->state,
 					 &tgt_qpair_ops, adoption->queue);
 	adoption->msg.fn = adopt_done_on_control;
@@ -358,6 +361,7 @@ static int ctrl_join_tenant(struct tgt_ctrl *ctrl)
 	struct tgt_queue *queue;
 	int rc = tgt_flow_join(ctrl);
 
+	assert(ctrl->admin && ctrl->subsys->target->freeze_state == TGT_FROZEN);
 	if (rc < 0)
 		return rc;
 	weft_list_for_each(queue, &ctrl->queues, link) {
