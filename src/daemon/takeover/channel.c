@@ -5,6 +5,7 @@
  * lost. */
 #include "daemon/takeover/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -133,6 +134,7 @@ static int send_frame(int fd, const struct weft_frame *frame, unsigned limit_ms)
 	_cleanup_(weft_freep) char *head = encode_head(frame, &size);
 	int rc;
 
+	assert(fd >= 0);
 	if (!head)
 		return -EINVAL;
 	rc = channel_send(fd, head, size, deadline_ns);
@@ -227,6 +229,7 @@ int weft_channel_recv(int fd, const char *step, unsigned limit_ms, struct weft_f
 {
 	int rc;
 
+	assert(fd >= 0);
 	*frame = (struct weft_frame){ 0 };
 	rc = recv_frame(fd, frame, channel_deadline(limit_ms));
 	if (rc < 0)

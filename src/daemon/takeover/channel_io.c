@@ -4,6 +4,7 @@
  * it. The socket never blocks: poll() waits for it. */
 #include "daemon/takeover/channel_io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -114,6 +115,7 @@ static int send_some_fds(int fd, const int *fds, unsigned count, uint64_t deadli
 	struct msghdr msg = { 0 };
 	ssize_t n;
 
+	assert(count && count <= FDS_AT_ONCE);
 	control.align.cmsg_level = SOL_SOCKET;
 	control.align.cmsg_type = SCM_RIGHTS;
 	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -153,6 +155,7 @@ static int recv_some_fds(int fd, struct weft_items *items, unsigned want, uint64
 	ssize_t n = transfer_fds(false, fd, &control, want, &msg, deadline_ns);
 	unsigned got;
 
+	assert(want && want <= FDS_AT_ONCE);
 	if (n < 0)
 		return (int)n;
 	got = copy_fds(&msg, (int *)items->at + items->count, want);

@@ -1,5 +1,6 @@
 /* export_config.c - build the "prepare" frame: subsystems, allowed hosts, namespaces, and the
  * descriptors of their storage. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ static void add_host(void *arg, const char *hostnqn)
 
 	if (w->failed || w->running.format < WEFT_TAKEOVER_FORMAT_ACCESS)
 		return;
+	assert(w->running.subsystems.count);
 	host = append_item(w, &s[w->running.subsystems.count - 1].hosts, WEFT_NQN_MAX + 1);
 	if (host)
 		strcpy(host, hostnqn);
@@ -66,11 +68,11 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 	struct weft_running_subsys *s = w->running.subsystems.at;
 	struct weft_running_ns *ns;
 
-	ns = append_item(w, &s[w->running.subsystems.count - 1].namespaces, sizeof(*ns));
-	if (!ns)
 	if (w->failed) /* perhaps its subsystem is not there */
 		return;
 	assert(w->running.subsystems.count);
+	ns = append_item(w, &s[w->running.subsystems.count - 1].namespaces, sizeof(*ns));
+	if (!ns)
 		return;
 	ns->nsid = info->nsid;
 	ns->block = info->block;
@@ -94,6 +96,7 @@ int weft_takeover_export_config(struct weft_daemon *d, uint32_t format, int chan
 	struct weft_frame frame = { 0 };
 	int rc;
 
+	assert(format && format <= WEFT_TAKEOVER_FORMAT);
 	weft_target_visit(d->target, &visitor, &w);
 	rc = w.failed ? -ENOMEM : weft_running_config_encode(&w.running, &frame);
 	if (!rc)

@@ -6,6 +6,7 @@
  *
  * Hosts wait from "freeze" to "go". Before "go" the old process owns all descriptors: after an
  * error this process exits at once and sends nothing on them. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,8 @@ static void start_serving(struct weft_takeover_import *import)
 	struct weft_daemon *d = import->daemon;
 	const struct weft_takeover_state *state = &import->state;
 
+	assert_on(d->control_reactor);
+	assert(d->import == import && !d->export);
 	weft_target_thaw(d->target);
 	weft_info("took over from pid %d with %u connection%s, which waited for %.2f ms, %.2f of it "
 		  "for what was under way",
@@ -212,6 +215,7 @@ void weft_takeover_import_start(struct weft_daemon *d)
 		fail_import(&none, "out of memory");
 	import->daemon = d;
 	import->fd = -1;
+	assert(!d->import && !d->target);
 	d->import = import;
 	rc = prepare_import(import);
 	if (rc < 0)
