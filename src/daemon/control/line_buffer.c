@@ -21,6 +21,7 @@ void weft_line_buffer_free(struct weft_line_buffer *lines)
 
 static void move_to_front(struct weft_line_buffer *lines)
 {
+	assert(lines->start <= lines->seen && lines->seen <= lines->end);
 	if (!lines->start)
 		return;
 	memmove(lines->bytes, lines->bytes + lines->start, lines->end - lines->start);

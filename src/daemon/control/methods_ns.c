@@ -1,4 +1,5 @@
 /* methods_ns.c - namespace-add, namespace-resize, namespace-remove. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -51,6 +52,7 @@ struct ns_add {
 
 static void fail_add(struct ns_add *ns_add)
 {
+	assert(ns_add->rc < 0 && !ns_add->params.ns.be);
 	weft_rpc_fail(ns_add->call, ns_add->rc, &ns_add->err);
 	free(ns_add);
 }
@@ -91,6 +93,7 @@ static void answer_add(struct ns_add *ns_add)
 	struct weft_ns_add_params *p = &ns_add->params;
 	struct weft_target_ns_info info;
 
+	assert(!p->ns.be); /* it is the target's */
 	weft_daemon_log_ns(d, p->nqn, p->ns.nsid);
 	weft_daemon_find_ns(d, p->nqn, p->ns.nsid, &info);
 	weft_rpc_result_warned(ns_add->call,
@@ -111,6 +114,7 @@ static void storage_opened(struct weft_offload *offload, int rc)
 	struct ns_add *ns_add = container_of(offload, struct ns_add, offload);
 	struct weft_daemon *d = ns_add->call->rpc->daemon;
 
+	assert_on(d->control_reactor);
 	ns_add->rc = rc < 0 ? rc : publish_ns(ns_add);
 	if (!ns_add->rc)
 		answer_add(ns_add);

@@ -1,6 +1,7 @@
 /* rpc.c - JSON-RPC 2.0: check a request, call its method, encode the answer. */
 #include "daemon/control/rpc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static void call_error(struct weft_rpc_call *call, int code, const char *sentenc
 
 void weft_rpc_fail(struct weft_rpc_call *call, int rc, const struct weft_err *err)
 {
+	assert(rc < 0);
 	int code = rc == -EINVAL ? WEFT_RPC_INVALID_PARAMS : WEFT_RPC_FAILED;
 
 	call_error(call, code, err && err->text[0] ? err->text : strerror(-rc), rc);

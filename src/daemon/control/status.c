@@ -1,6 +1,7 @@
 /* status.c - status: everything that runs, as one JSON value. */
 #include "daemon/internal.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 #include <weft/weft.h>
@@ -84,6 +85,7 @@ static void add_host(void *arg, const char *hostnqn)
 {
 	struct status_walk *w = arg;
 
+	assert(w->hosts);
 	json_array_append_new(w->hosts, json_string(hostnqn));
 }
 
@@ -115,6 +117,7 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct status_walk *w = arg;
 
+	assert(w->namespaces && info->reservation < sizeof(reservations) / sizeof(*reservations));
 	json_array_append_new(w->namespaces,
 			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I, "
 					"s:I, s:I, s:o*}",
@@ -158,6 +161,7 @@ static json_t *ctrl_list(const struct status_walk *w, const char *key)
 {
 	json_t *ctrl = json_array_get(w->controllers, json_array_size(w->controllers) - 1);
 
+	assert(ctrl);
 	return json_object_get(ctrl, key);
 }
 

@@ -12,6 +12,7 @@
  * (takeover/export.c).
  *
  * Invariant: the call is answered when the whole subsystem is there, or nothing of it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -71,6 +72,7 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 
 static void subsys_add_free(struct subsys_add *adding)
 {
+	assert(!adding->joining);
 	weft_list_remove(&adding->link);
 	weft_subsys_config_free(&adding->config);
 	free(adding);
@@ -87,6 +89,7 @@ static void storage_closed(struct weft_offload *offload, int rc)
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
 	(void)rc;
+	assert(adding->rc < 0);
 	weft_rpc_fail(adding->call, adding->rc, &adding->err);
 	subsys_add_free(adding);
 }
@@ -117,6 +120,8 @@ static void publish_subsys(struct subsys_add *adding, struct weft_store *store)
 	json_auto_t *warnings = json_array();
 	struct weft_subsys *s = NULL;
 
+	assert_on(d->control_reactor);
+	assert(!adding->joining);
 	adding->rc = check_new(d, config, &adding->err);
 	if (!adding->rc)
 		adding->rc = weft_config_subsys_apply(d, config, store, &s, &adding->err);
@@ -138,6 +143,7 @@ static void on_joined(void *arg, int rc, struct weft_store *store, const struct 
 {
 	struct subsys_add *adding = arg;
 
+	assert(adding->joining && !store == (rc < 0));
 	adding->joining = NULL;
 	adding->rc = rc;
 	if (!rc) {
