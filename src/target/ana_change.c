@@ -35,6 +35,7 @@ struct ana_change {
 
 static void free_change(struct ana_change *change)
 {
+	assert(weft_list_empty(&change->link));
 	free(change->given);
 	free(change->barrier);
 	free(change);
@@ -56,6 +57,7 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 		ns = tgt_ns_at_work(req);
 		if (!ns || !tgt_ana_check(ctrl, ns))
 			continue;
+		assert(!tgt_req(req)->awaited);
 		tgt_req(req)->awaited = change;
 		marked++;
 	}
@@ -68,6 +70,7 @@ static void mark_commands_on_reactor(struct tgt_barrier *barrier, struct weft_po
 	uint32_t *left = &change->nmarked[group->index];
 	struct weft_qpair *qp;
 
+	assert(!*left);
 	weft_list_for_each(qp, &group->qpairs, link) {
 		const struct tgt_queue *queue = qp->owner;
 
@@ -82,6 +85,7 @@ void tgt_ana_command_left(struct weft_req *req)
 {
 	struct ana_change *change = take_ptr(&tgt_req(req)->awaited);
 
+	assert_on(req->qp->group->reactor);
 	if (!weft_count_down(change->nmarked[req->qp->group->index]))
 		tgt_barrier_arrive(change->barrier, req->qp->group);
 }
@@ -119,6 +123,7 @@ static void ana_change_finish(struct ana_change *change)
 	struct tgt_ctrl *ctrl;
 	bool shown = false;
 
+	assert_on_control(s->target);
 	free(s->ana.rules);
 	s->ana.rules = take_ptr(&s->ana.next);
 	weft_list_for_each(ctrl, &s->ctrls, link)
@@ -135,11 +140,21 @@ static void ana_change_fail(struct ana_change *change, int rc, const struct weft
 	free_change(change);
 }
 
+static uint32_t marked_commands(const struct ana_change *change)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < change->s->target->npoll_groups; i++)
+		sum += change->nmarked[i];
+	return sum;
+}
+
 static void transition_drained(struct tgt_barrier *barrier)
 {
 	struct ana_change *change = barrier->arg;
 	struct weft_subsys *s = change->s;
 
+	assert(!marked_commands(change));
 	ana_change_finish(change);
 	start_next_change(s);
 	tgt_subsys_ctrl_gone(s); /* its removal may have waited for us */
@@ -181,6 +196,7 @@ static int set_next_rules(const struct ana_change *change, struct weft_err *err)
 {
 	struct tgt_ana *ana = &change->s->ana;
 
+	assert(!ana->next);
 	ana->next = next_rules(change);
 	if (!ana->next)
 		return weft_fail(err, -ENOMEM, "out of memory");
@@ -220,6 +236,7 @@ void tgt_ana_cancel_waiting(struct weft_subsys *s)
 	struct weft_list *link;
 
 	assert_on_control(s->target);
+	assert(s->removing);
 	while ((link = weft_list_pop(&s->ana.waiting)))
 		ana_change_fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
@@ -234,6 +251,7 @@ static struct ana_change *change_new(struct weft_subsys *s, const struct weft_an
 	change = calloc(1, sizeof(*change) + s->target->npoll_groups * sizeof(change->nmarked[0]));
 	if (!change)
 		return NULL;
+	weft_list_init(&change->link);
 	change->s = s;
 	change->done = done;
 	change->arg = arg;
