@@ -165,6 +165,8 @@ static void connect_done_on_reactor(struct weft_msg *msg)
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
 	struct tgt_queue *queue = tgt_req(req)->queue;
 
+	assert_on(req->qp->group->reactor);
+	assert(!req->qp->owner);
 	req->qp->owner = queue;
 	if (!queue->ctrl->subsys->discovery)
 		weft_qpair_admit(req->qp, tgt_flow_buf_queues(queue->ctrl, req->qp->group),
@@ -184,9 +186,11 @@ static void attach_queue(struct weft_req *req, struct tgt_queue *queue, struct t
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
 	weft_list_init(&queue->resv_changes);
 	weft_list_init(&queue->drain_waits);
+	assert(!ctrl->dying && !qid_taken(ctrl, queue->qid));
 	weft_list_push(&ctrl->queues, &queue->link);
 	tgt_admission_add_queue(queue);
 	if (!queue->qid) {
+		assert(!ctrl->admin);
 		ctrl->admin = queue;
 		weft_uri_format(ctrl->trtype, &ctrl->peer, peer, sizeof(peer));
 		weft_peer_log(WEFT_LOG_INFO, "%s: host %s at %s connected as controller %u",
@@ -205,6 +209,7 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	struct tgt_ctrl *ctrl;
 	uint16_t sc;
 
+	assert(req->data_len >= sizeof(data));
 	memcpy(&data, req->data, sizeof(data));
 	sc = check_connect(req, t, &data, &s);
 	if (sc)
@@ -246,6 +251,7 @@ void tgt_connect(struct weft_req *req)
 	struct nvmf_connect_data data;
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	if (req->data_len >= sizeof(data)) {
 		memcpy(&data, req->data, sizeof(data)); /* in a capsule it may be unaligned */
 		sc = check_connect(req, t, &data, &s);
