@@ -83,7 +83,7 @@ static uint64_t granule_up(uint64_t bytes)
 
 /* --- io --------------------------------------------------------------------------------------- */
 
-static bool copy_out(struct mem *mem, struct weft_io *io)
+static bool mem_copy_out(struct mem *mem, struct weft_io *io)
 {
 	const char *from = mem->base + io->offset;
 
@@ -95,7 +95,7 @@ static bool copy_out(struct mem *mem, struct weft_io *io)
 	return true;
 }
 
-static bool copy_in(struct mem *mem, struct weft_io *io)
+static bool mem_copy_in(struct mem *mem, struct weft_io *io)
 {
 	char *to = mem->base + io->offset;
 
@@ -124,7 +124,7 @@ static void zero_range(struct mem *mem, uint64_t from, uint64_t to)
 	memset(mem->base + last, 0, to - last);
 }
 
-static bool clear_range(struct mem *mem, struct weft_io *io)
+static bool mem_clear_range(struct mem *mem, struct weft_io *io)
 {
 	uint64_t from = io->offset, to = from + io->length;
 
@@ -139,38 +139,38 @@ static bool clear_range(struct mem *mem, struct weft_io *io)
 
 /* false: the guard refuses it, others use the same blocks. There is nothing to flush: no data
  * outlives the process, and no host was told otherwise. */
-static bool try_io(struct mem *mem, struct weft_io *io)
+static bool mem_try_io(struct mem *mem, struct weft_io *io)
 {
-	if (io->kind == WEFT_IO_READ && !copy_out(mem, io))
+	if (io->kind == WEFT_IO_READ && !mem_copy_out(mem, io))
 		return false;
-	if (io->kind == WEFT_IO_WRITE && !copy_in(mem, io))
+	if (io->kind == WEFT_IO_WRITE && !mem_copy_in(mem, io))
 		return false;
-	if (weft_io_clears(io) && !clear_range(mem, io))
+	if (weft_io_clears(io) && !mem_clear_range(mem, io))
 		return false;
 	io->done(io, 0);
 	return true;
 }
 
-static void retry_io(struct weft_io *io)
+static void mem_retry_io(struct weft_io *io)
 {
-	if (!try_io(mem_of(io->be), io))
+	if (!mem_try_io(mem_of(io->be), io))
 		weft_retry_later(weft_reactor_self(), &io->retry);
 }
 
-static void on_bulk_turn(struct weft_task *task)
+static void mem_on_bulk_turn(struct weft_task *task)
 {
-	retry_io(container_of(task, struct weft_io, bulk_task));
+	mem_retry_io(container_of(task, struct weft_io, bulk_task));
 }
 
 /* While it waits, a clear keeps readers out of its blocks, so it must not wait behind others. */
-static void on_retry(struct weft_task *task)
+static void mem_on_retry(struct weft_task *task)
 {
 	struct weft_io *io = container_of(task, struct weft_io, retry.task);
 
 	if (weft_io_clears(io))
 		weft_reactor_bulk_retry(weft_reactor_self(), &io->bulk_task);
 	else
-		retry_io(io);
+		mem_retry_io(io);
 }
 
 /* --- extents ---------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 	return 0;
 }
 
-static void find_extents(struct weft_io *io)
+static void mem_find_extents(struct weft_io *io)
 {
 	weft_reactor_bulk_spend(weft_reactor_self(), SEEKS_MAX * SEEK_COST);
 	io->done(io, weft_extents_search(io, SEEKS_MAX, resident_end));
@@ -212,13 +212,13 @@ static void find_extents(struct weft_io *io)
 static int mem_submit(struct weft_backend *be, struct weft_io *io)
 {
 	if (io->kind == WEFT_IO_EXTENTS) {
-		find_extents(io);
+		mem_find_extents(io);
 		return 0;
 	}
-	if (try_io(mem_of(be), io))
+	if (mem_try_io(mem_of(be), io))
 		return 0;
-	weft_retry_init(&io->retry, on_retry);
-	weft_task_init(&io->bulk_task, on_bulk_turn);
+	weft_retry_init(&io->retry, mem_on_retry);
+	weft_task_init(&io->bulk_task, mem_on_bulk_turn);
 	weft_retry_later(weft_reactor_self(), &io->retry);
 	return 0;
 }
@@ -231,7 +231,7 @@ static void *mem_map(struct weft_backend *be, uint64_t offset)
 
 /* --- size ------------------------------------------------------------------------------------- */
 
-static char *reserve(void *at, uint64_t bytes, int flags)
+static char *reserve_addresses(void *at, uint64_t bytes, int flags)
 {
 	void *got = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
 			 -1, 0);
@@ -249,7 +249,7 @@ static uint64_t room_for(uint64_t size)
 /* Aligned to a huge page. */
 static char *reserve_aligned(uint64_t bytes)
 {
-	char *got = reserve(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
+	char *got = reserve_addresses(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
 
 	if (!got)
 		return NULL;
@@ -279,7 +279,7 @@ static int extend_room(struct mem *mem, uint64_t size)
 	char *end = mem->base + mem->reserved, *got;
 
 	assert(granule_up(size) > mem->reserved);
-	got = reserve(end, more, MAP_FIXED_NOREPLACE);
+	got = reserve_addresses(end, more, MAP_FIXED_NOREPLACE);
 	if (got != end) { /* a kernel without the flag takes the address as a hint */
 		if (got)
 			munmap(got, more);

@@ -33,7 +33,7 @@ struct ana_change {
 	uint32_t nmarked[]; /* by reactor: marked commands */
 };
 
-static void free_change(struct ana_change *change)
+static void ana_change_free(struct ana_change *change)
 {
 	assert(weft_list_empty(&change->link));
 	free(change->given);
@@ -92,7 +92,7 @@ void tgt_ana_command_left(struct weft_req *req)
 
 /* --- on the control reactor: one change after the other --------------------------------------- */
 
-static void start_next_change(struct weft_subsys *s);
+static void ana_change_start_next(struct weft_subsys *s);
 
 static void send_ana_events(struct weft_subsys *s)
 {
@@ -131,13 +131,13 @@ static void ana_change_finish(struct ana_change *change)
 	s->ana.count += shown;
 	send_ana_events(s);
 	change->done(change->arg, 0, NULL);
-	free_change(change);
+	ana_change_free(change);
 }
 
 static void ana_change_fail(struct ana_change *change, int rc, const struct weft_err *err)
 {
 	change->done(change->arg, rc, err);
-	free_change(change);
+	ana_change_free(change);
 }
 
 static uint32_t marked_commands(const struct ana_change *change)
@@ -156,7 +156,7 @@ static void transition_drained(struct tgt_barrier *barrier)
 
 	assert(!marked_commands(change));
 	ana_change_finish(change);
-	start_next_change(s);
+	ana_change_start_next(s);
 	tgt_subsys_ctrl_gone(s); /* its removal may have waited for us */
 }
 
@@ -208,7 +208,7 @@ static int set_next_rules(const struct ana_change *change, struct weft_err *err)
 			 TGT_ANA_RULES_MAX);
 }
 
-static void start_next_change(struct weft_subsys *s)
+static void ana_change_start_next(struct weft_subsys *s)
 {
 	struct weft_list *link;
 
@@ -241,10 +241,9 @@ void tgt_ana_cancel_waiting(struct weft_subsys *s)
 		ana_change_fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
 
-static struct ana_change *change_new(struct weft_subsys *s, const struct weft_ana_rule *rules,
-				     unsigned count,
-				     void (*done)(void *arg, int rc, const struct weft_err *err),
-				     void *arg)
+static struct ana_change *
+ana_change_new(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
+	       void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
 {
 	struct ana_change *change;
 
@@ -258,16 +257,16 @@ static struct ana_change *change_new(struct weft_subsys *s, const struct weft_an
 	change->given = tgt_ana_rules_with(NULL, rules, count);
 	change->barrier = tgt_barrier_new(s->target);
 	if (!change->given || !change->barrier) {
-		free_change(change);
+		ana_change_free(change);
 		return NULL;
 	}
 	return change;
 }
 
-static void enqueue_change(struct ana_change *change)
+static void ana_change_enqueue(struct ana_change *change)
 {
 	weft_list_push(&change->s->ana.waiting, &change->link);
-	start_next_change(change->s);
+	ana_change_start_next(change->s);
 }
 
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
@@ -280,11 +279,11 @@ int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsig
 	assert_on_control(s->target);
 	if (rc < 0)
 		return rc;
-	change = change_new(s, rules, count, done, arg);
+	change = ana_change_new(s, rules, count, done, arg);
 	if (!change)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	change->replace = replace;
-	enqueue_change(change);
+	ana_change_enqueue(change);
 	return 0;
 }
 
@@ -292,13 +291,13 @@ int tgt_ana_set_served_groups(struct weft_subsys *s, const bool elsewhere[WEFT_A
 			      void (*done)(void *arg, int rc, const struct weft_err *err),
 			      void *arg)
 {
-	struct ana_change *change = change_new(s, NULL, 0, done, arg);
+	struct ana_change *change = ana_change_new(s, NULL, 0, done, arg);
 
 	assert_on_control(s->target);
 	if (!change)
 		return -ENOMEM;
 	change->own = true;
 	memcpy(change->given->elsewhere, elsewhere, sizeof(change->given->elsewhere));
-	enqueue_change(change);
+	ana_change_enqueue(change);
 	return 0;
 }

@@ -40,8 +40,8 @@ static bool all_zero(const uint8_t *bytes, size_t size)
 	return true;
 }
 
-static uint16_t check_common(struct weft_req *req, struct weft_target *t,
-			     const struct nvmf_connect_data *data)
+static uint16_t check_connect_params(struct weft_req *req, struct weft_target *t,
+				     const struct nvmf_connect_data *data)
 {
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
 	uint32_t entries = le16_to_cpu(cmd->sqsize) + 1u;
@@ -76,7 +76,7 @@ static uint16_t reject_unlisted_host(struct weft_req *req, const struct weft_sub
 static uint16_t check_connect(struct weft_req *req, struct weft_target *t,
 			      const struct nvmf_connect_data *data, struct weft_subsys **out)
 {
-	uint16_t sc = check_common(req, t, data);
+	uint16_t sc = check_connect_params(req, t, data);
 	struct weft_subsys *s = sc ? NULL : tgt_subsys_find_any(t, data->subsysnqn);
 
 	if (sc)
@@ -176,7 +176,8 @@ static void connect_done_on_reactor(struct weft_msg *msg)
 	weft_req_reply(req, 0);
 }
 
-static void attach_queue(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctrl *ctrl)
+static void connect_attach_queue(struct weft_req *req, struct tgt_queue *queue,
+				 struct tgt_ctrl *ctrl)
 {
 	char peer[WEFT_URI_MAX];
 
@@ -222,7 +223,7 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	if (sc)
 		free(queue);
 	else
-		attach_queue(req, queue, ctrl);
+		connect_attach_queue(req, queue, ctrl);
 	return sc;
 }
 

@@ -15,7 +15,7 @@
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-static int close_storage(struct weft_offload *offload)
+static int ns_close_storage(struct weft_offload *offload)
 {
 	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 
@@ -23,7 +23,7 @@ static int close_storage(struct weft_offload *offload)
 	return 0;
 }
 
-static void storage_closed(struct weft_offload *offload, int rc)
+static void ns_storage_closed(struct weft_offload *offload, int rc)
 {
 	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 	struct weft_target *t = ns->barrier->target;
@@ -51,8 +51,8 @@ static bool ns_is_unused(const struct tgt_ns *ns)
 static void ns_drained(struct tgt_barrier *barrier)
 {
 	assert(ns_is_unused(barrier->ns) && tgt_ns_quiesce_idle(barrier->ns));
-	weft_offload_start(&barrier->ns->closing, barrier->target->control, close_storage,
-			   storage_closed);
+	weft_offload_start(&barrier->ns->closing, barrier->target->control, ns_close_storage,
+			   ns_storage_closed);
 }
 
 static void ns_drain_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)

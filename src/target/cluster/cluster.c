@@ -27,7 +27,7 @@ enum {
 
 static const char key[] = "owners";
 
-static void reconcile(struct tgt_cluster *c);
+static void cluster_reconcile(struct tgt_cluster *c);
 
 /* --- the owner table -------------------------------------------------------------------------- */
 
@@ -52,16 +52,16 @@ static int load_owners(struct tgt_cluster *c)
 	return owners_decode(&c->owners, record ? record->value : NULL, record ? record->len : 0);
 }
 
-static void reconcile_in(struct tgt_cluster *c, uint64_t ms)
+static void cluster_reconcile_in(struct tgt_cluster *c, uint64_t ms)
 {
 	weft_timer_set(c->subsys->target->control, &c->timer, ms);
 }
 
-static void reconcile_next(struct tgt_cluster *c)
+static void cluster_reconcile_next(struct tgt_cluster *c)
 {
 	assert(c->busy);
 	c->busy = false;
-	reconcile(c);
+	cluster_reconcile(c);
 }
 
 static void record_committed(struct weft_store_txn *txn, int rc)
@@ -74,13 +74,13 @@ static void record_committed(struct weft_store_txn *txn, int rc)
 		return;
 	}
 	if (rc == 0 || rc == -ESTALE) {
-		reconcile_next(c);
+		cluster_reconcile_next(c);
 		return;
 	}
 	weft_error("%s: %s cannot be changed in its state: %s; trying again", c->subsys->nqn,
 		   c->next.key, strerror(-rc));
 	c->busy = false;
-	reconcile_in(c, COMMIT_RETRY_MS);
+	cluster_reconcile_in(c, COMMIT_RETRY_MS);
 }
 
 /* Members that were absent when the table was computed: their groups may be claimed, unless one is
@@ -136,9 +136,9 @@ static void served_groups_set(void *arg, int rc, const struct weft_err *err)
 	assert(c->busy);
 	if (rc < 0) {
 		c->busy = false;
-		reconcile_in(c, COMMIT_RETRY_MS);
+		cluster_reconcile_in(c, COMMIT_RETRY_MS);
 	} else {
-		reconcile_next(c);
+		cluster_reconcile_next(c);
 	}
 }
 
@@ -190,9 +190,9 @@ static void schedule_recheck(struct tgt_cluster *c, unsigned waits)
 	if (!(waits & OWNERS_WAIT_STORAGE))
 		tgt_cluster_residual_wait_end(c);
 	if (waits & OWNERS_WAIT_STORAGE)
-		reconcile_in(c, tgt_cluster_residual_wait_ms(c));
+		cluster_reconcile_in(c, tgt_cluster_residual_wait_ms(c));
 	else if (waits & OWNERS_WAIT_SUCCESSOR && successor_left_ms(c))
-		reconcile_in(c, successor_left_ms(c));
+		cluster_reconcile_in(c, successor_left_ms(c));
 }
 
 static bool serves_what_it_owns(const struct tgt_cluster *c)
@@ -245,7 +245,7 @@ static bool may_reconcile(const struct tgt_cluster *c)
 	       !weft_store_is_lost(c->subsys->store);
 }
 
-static void reconcile(struct tgt_cluster *c)
+static void cluster_reconcile(struct tgt_cluster *c)
 {
 	if (!may_reconcile(c))
 		return;
@@ -263,16 +263,16 @@ static void reconcile(struct tgt_cluster *c)
 	advance_table(c);
 }
 
-static void reconcile_timer(struct weft_timer *timer)
+static void cluster_reconcile_on_timer(struct weft_timer *timer)
 {
-	reconcile(container_of(timer, struct tgt_cluster, timer));
+	cluster_reconcile(container_of(timer, struct tgt_cluster, timer));
 }
 
 void tgt_cluster_reconcile(struct weft_subsys *s)
 {
 	assert_on_control(s->target);
 	if (s->cluster)
-		reconcile(s->cluster);
+		cluster_reconcile(s->cluster);
 }
 
 void tgt_cluster_membership_lost(struct weft_subsys *s)
@@ -290,7 +290,7 @@ void tgt_cluster_storage_released(struct weft_subsys *s)
 	assert_on_control(s->target);
 	if (!s->cluster)
 		return;
-	reconcile(s->cluster);
+	cluster_reconcile(s->cluster);
 	tgt_cluster_ccr_reconcile(s);
 }
 
@@ -301,7 +301,7 @@ void tgt_cluster_store_moved(struct weft_subsys *s)
 		return;
 	tgt_cluster_check_ports(s->cluster);
 	tgt_cluster_ccr_reconcile(s);
-	reconcile(s->cluster);
+	cluster_reconcile(s->cluster);
 }
 
 void weft_subsys_start(struct weft_subsys *s)
@@ -312,7 +312,7 @@ void weft_subsys_start(struct weft_subsys *s)
 		return;
 	assert(!s->cluster->started);
 	s->cluster->started = true;
-	reconcile(s->cluster);
+	cluster_reconcile(s->cluster);
 }
 
 bool tgt_cluster_is_idle(const struct weft_subsys *s)
@@ -396,7 +396,7 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 	c->subsys = s;
 	c->view.self = options->node;
 	c->view.nodes = options->nodes;
-	c->timer.fn = reconcile_timer;
+	c->timer.fn = cluster_reconcile_on_timer;
 	weft_list_init(&c->migrations);
 	tgt_cluster_ccr_init(c);
 	memset(s->ana.rules->elsewhere, true, sizeof(s->ana.rules->elsewhere));

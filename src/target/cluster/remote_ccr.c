@@ -53,7 +53,7 @@ static bool node_is_alive(const struct tgt_cluster *c, unsigned node)
 
 /* --- commits, one record at a time ------------------------------------------------------------ */
 
-static void record_written(struct weft_store_txn *txn, int rc)
+static void remote_ccr_written(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, reset_txn);
 
@@ -84,7 +84,7 @@ static void write_record(struct tgt_cluster *c, uint16_t cntlid,
 		.value = reset ? c->reset_bytes : NULL,
 		.len = reset ? REMOTE_CCR_RECORD : 0,
 	};
-	c->reset_txn = (struct weft_store_txn){ &c->reset_write, 1, record_written };
+	c->reset_txn = (struct weft_store_txn){ &c->reset_write, 1, remote_ccr_written };
 	c->reset_writing = true;
 	weft_store_commit(c->subsys->store, &c->reset_txn);
 }
@@ -235,7 +235,7 @@ void tgt_cluster_ccr_reconcile(struct weft_subsys *s)
 
 /* --- start and cancel ------------------------------------------------------------------------- */
 
-static void reconcile_timer_fired(struct weft_timer *timer)
+static void remote_ccr_timer_fired(struct weft_timer *timer)
 {
 	remote_ccr_reconcile(container_of(timer, struct tgt_cluster, reset_timer));
 }
@@ -243,7 +243,7 @@ static void reconcile_timer_fired(struct weft_timer *timer)
 void tgt_cluster_ccr_init(struct tgt_cluster *c)
 {
 	weft_list_init(&c->resets);
-	c->reset_timer.fn = reconcile_timer_fired;
+	c->reset_timer.fn = remote_ccr_timer_fired;
 }
 
 static void request_expired(struct weft_timer *timer)

@@ -49,7 +49,7 @@ struct tgt_resv {
 	struct resv_abort aborts[]; /* by poll group, which owns it during a barrier */
 };
 
-static void apply_revision(struct tgt_resv *resv);
+static void resv_apply_revision(struct tgt_resv *resv);
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -226,7 +226,7 @@ static void resv_timer_fired(struct weft_timer *timer)
 	if (resv->nvictims)
 		start_abort_barrier(resv);
 	else
-		apply_revision(resv);
+		resv_apply_revision(resv);
 }
 
 static void resv_free(struct tgt_resv *resv)
@@ -238,7 +238,7 @@ static void resv_free(struct tgt_resv *resv)
 	free(resv);
 }
 
-static void finish_stop(struct tgt_resv *resv)
+static void resv_finish_stop(struct tgt_resv *resv)
 {
 	struct weft_subsys *s = resv->subsys;
 	void (*stopped)(struct weft_subsys * s) = resv->stopped;
@@ -268,7 +268,7 @@ static void revision_applied(struct tgt_resv *resv)
 	resv->running = false;
 	tgt_store_consumed(resv->subsys, TGT_CONSUMER_RESV, resv->revision);
 	if (weft_store_revision(store) > resv->revision)
-		apply_revision(resv);
+		resv_apply_revision(resv);
 }
 
 /* Storage may take long over the commands to abort. */
@@ -286,7 +286,7 @@ static void resv_barrier_done(struct tgt_barrier *barrier)
 
 	free_old_views(resv);
 	if (resv->stopped)
-		finish_stop(resv);
+		resv_finish_stop(resv);
 	else if (!atomic_load(&resv->ended))
 		recheck_aborts_later(resv);
 	else
@@ -339,7 +339,7 @@ static void begin_aborts(struct tgt_resv *resv)
 
 /* A subsystem that is being removed applies and acknowledges nothing more: its namespaces go, and
  * then its store. */
-static void apply_slice(struct weft_task *task)
+static void resv_apply_slice(struct weft_task *task)
 {
 	struct tgt_resv *resv = container_of(task, struct tgt_resv, task);
 	int left = SLICE;
@@ -357,7 +357,7 @@ static void apply_slice(struct weft_task *task)
 		begin_aborts(resv);
 }
 
-static void apply_revision(struct tgt_resv *resv)
+static void resv_apply_revision(struct tgt_resv *resv)
 {
 	resv->running = true;
 	resv->failed = false;
@@ -370,7 +370,7 @@ void tgt_resv_store_moved(struct weft_subsys *s)
 {
 	assert_on_control(s->target);
 	if (!s->resv->running)
-		apply_revision(s->resv);
+		resv_apply_revision(s->resv);
 }
 
 bool tgt_resv_is_idle(const struct weft_subsys *s)
@@ -399,9 +399,9 @@ int tgt_resv_start(struct weft_subsys *s)
 	resv->barrier->on_reactor = resv_abort_on_reactor;
 	resv->barrier->done = resv_barrier_done;
 	resv->timer.fn = resv_timer_fired;
-	weft_task_init(&resv->task, apply_slice);
+	weft_task_init(&resv->task, resv_apply_slice);
 	s->resv = resv;
-	apply_revision(resv);
+	resv_apply_revision(resv);
 	return 0;
 }
 
@@ -413,5 +413,5 @@ void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s)
 	assert(s->removing && !resv->stopped);
 	resv->stopped = stopped;
 	if (!resv->barrier->pending)
-		finish_stop(resv);
+		resv_finish_stop(resv);
 }

@@ -158,7 +158,7 @@ static void change_queue_schedule(struct resv_change_queue *chq)
 
 /* --- the end of a change ---------------------------------------------------------------------- */
 
-static void free_change(struct resv_change *change)
+static void change_free(struct resv_change *change)
 {
 	assert(weft_list_empty(&change->behind));
 	weft_count_down(change->subsys->resv_changes);
@@ -171,7 +171,7 @@ static void change_finish(struct resv_change *change, uint16_t sc)
 {
 	if (change->req)
 		tgt_control_reply(change->req, sc);
-	free_change(change);
+	change_free(change);
 }
 
 static void changes_finish(struct weft_list *changes, uint16_t sc)
@@ -180,7 +180,7 @@ static void changes_finish(struct weft_list *changes, uint16_t sc)
 		change_finish(container_of(changes->next, struct resv_change, link), sc);
 }
 
-static void free_batch(struct resv_batch *batch)
+static void batch_free(struct resv_batch *batch)
 {
 	assert(weft_list_empty(&batch->changes));
 	free(batch->value);
@@ -201,7 +201,7 @@ static void batch_settled(struct weft_store_wait *wait, int rc)
 
 	assert(!batch->chq);
 	changes_finish(&batch->changes, rc < 0 ? unsettled_status(rc) : 0);
-	free_batch(batch);
+	batch_free(batch);
 }
 
 static void changes_finish_refused(struct resv_batch *batch)
@@ -236,7 +236,7 @@ static void batch_requeue(struct resv_change_queue *chq, struct resv_batch *batc
 	}
 	weft_list_splice(&batch->changes, &chq->requeued);
 	weft_list_splice(&chq->requeued, &batch->changes);
-	free_batch(batch);
+	batch_free(batch);
 }
 
 static void batch_committed(struct weft_store_txn *txn, int rc)
@@ -251,13 +251,13 @@ static void batch_committed(struct weft_store_txn *txn, int rc)
 		batch_requeue(chq, batch);
 	} else if (rc == -EOWNERDEAD) {
 		changes_finish(&batch->changes, unsettled_status(rc));
-		free_batch(batch);
+		batch_free(batch);
 	} else if (rc < 0) {
 		if (rc != -ECANCELED)
 			weft_error("%s: a reservation cannot be changed: %s", chq->subsys->nqn,
 				   strerror(-rc));
 		changes_finish(&batch->changes, SC_GENERIC(INTERNAL));
-		free_batch(batch);
+		batch_free(batch);
 	} else {
 		batch_wait_settled(batch, txn->revision);
 	}
@@ -272,7 +272,7 @@ static void batch_commit(struct resv_batch *batch, const struct resv_state *st, 
 	batch->value = malloc(size);
 	if (!batch->value) {
 		changes_finish(&batch->changes, SC_GENERIC(INTERNAL));
-		free_batch(batch);
+		batch_free(batch);
 		return;
 	}
 	resv_record_encode(st, weft_store_session(store), batch->value);
@@ -490,7 +490,7 @@ static void change_detach(struct resv_change *change)
 		change_dequeue(chq, change);
 		change_queue_schedule(chq);
 	}
-	free_change(change);
+	change_free(change);
 }
 
 void tgt_resv_queue_closing(struct tgt_queue *queue)

@@ -140,7 +140,7 @@ static void freeze_on_reactor(struct tgt_barrier *barrier, struct weft_poll_grou
 	tgt_barrier_arrive(barrier, group);
 }
 
-static void free_barrier(struct tgt_barrier *barrier)
+static void freeze_barrier_free(struct tgt_barrier *barrier)
 {
 	free(barrier);
 }
@@ -152,8 +152,8 @@ static void ignore_thawed(struct tgt_barrier *barrier)
 
 /* --- controllers ------------------------------------------------------------------------------ */
 
-static void each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
-		      void *arg)
+static void for_each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
+			  void *arg)
 {
 	struct weft_subsys *s;
 	struct tgt_ctrl *ctrl;
@@ -245,7 +245,7 @@ static bool commands_are_idle(struct weft_target *t, const struct freeze *freeze
 	struct ctrl_activity control = { 0 };
 	unsigned requests = 0;
 
-	each_ctrl(t, inspect_ctrl, &control);
+	for_each_ctrl(t, inspect_ctrl, &control);
 	for (unsigned i = 0; i < t->npoll_groups; i++) {
 		control.busy |= freeze->reactors[i].busy;
 		requests += freeze->reactors[i].requests;
@@ -280,7 +280,7 @@ static void freeze_check(struct tgt_barrier *barrier)
 	freeze->checks++;
 	freeze->idle_checks = target_is_idle(t, freeze) ? freeze->idle_checks + 1 : 0;
 	if (freeze->idle_checks == 2) {
-		each_ctrl(t, pause_keepalive, t);
+		for_each_ctrl(t, pause_keepalive, t);
 		freeze_enter(t, TGT_FROZEN);
 		freeze_finish(freeze, 0, NULL);
 	} else if (freeze_timed_out(t, freeze)) {
@@ -334,7 +334,7 @@ int weft_target_start_frozen(struct weft_target *t)
 		return -ENOMEM;
 	freeze_enter(t, TGT_FROZEN);
 	barrier->on_reactor = freeze_on_reactor;
-	barrier->done = free_barrier;
+	barrier->done = freeze_barrier_free;
 	tgt_barrier_start(barrier);
 	return 0;
 }
@@ -349,7 +349,7 @@ void weft_target_thaw(struct weft_target *t)
 	freeze_enter(t, TGT_SERVING);
 	if (store_frozen)
 		tgt_thaw_store(t);
-	each_ctrl(t, resume_keepalive, t);
+	for_each_ctrl(t, resume_keepalive, t);
 	t->thaw_barrier->on_reactor = thaw_on_reactor;
 	t->thaw_barrier->done = ignore_thawed;
 	tgt_barrier_start(t->thaw_barrier);
