@@ -19,7 +19,7 @@ void weft_line_buffer_free(struct weft_line_buffer *lines)
 	memset(lines, 0, sizeof(*lines));
 }
 
-static void move_to_front(struct weft_line_buffer *lines)
+static void line_buffer_compact(struct weft_line_buffer *lines)
 {
 	assert(lines->start <= lines->seen && lines->seen <= lines->end);
 	if (!lines->start)
@@ -31,7 +31,7 @@ static void move_to_front(struct weft_line_buffer *lines)
 }
 
 /* One byte over the limit, for the newline. */
-static bool grow(struct weft_line_buffer *lines)
+static bool line_buffer_grow(struct weft_line_buffer *lines)
 {
 	size_t size = lines->size ? lines->size * 2 : SIZE_FIRST;
 	char *bytes;
@@ -48,8 +48,8 @@ static bool grow(struct weft_line_buffer *lines)
 
 char *weft_line_buffer_room(struct weft_line_buffer *lines, size_t *room)
 {
-	move_to_front(lines);
-	if (lines->end == lines->size && !grow(lines))
+	line_buffer_compact(lines);
+	if (lines->end == lines->size && !line_buffer_grow(lines))
 		return NULL;
 	*room = lines->size - lines->end;
 	return lines->bytes + lines->end;

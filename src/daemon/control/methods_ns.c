@@ -57,13 +57,13 @@ static void fail_add(struct ns_add *ns_add)
 	free(ns_add);
 }
 
-static int close_storage(struct weft_offload *offload)
+static int ns_add_close_storage(struct weft_offload *offload)
 {
 	weft_ns_config_free(&container_of(offload, struct ns_add, offload)->params.ns);
 	return 0;
 }
 
-static void storage_closed(struct weft_offload *offload, int rc)
+static void ns_add_storage_closed(struct weft_offload *offload, int rc)
 {
 	(void)rc;
 	fail_add(container_of(offload, struct ns_add, offload));
@@ -102,14 +102,14 @@ static void answer_add(struct ns_add *ns_add)
 			       warn_backend(info.backend));
 }
 
-static int open_storage(struct weft_offload *offload)
+static int ns_add_open_storage(struct weft_offload *offload)
 {
 	struct ns_add *ns_add = container_of(offload, struct ns_add, offload);
 
 	return weft_config_ns_open(&ns_add->params.ns, false, &ns_add->err);
 }
 
-static void storage_opened(struct weft_offload *offload, int rc)
+static void ns_add_storage_opened(struct weft_offload *offload, int rc)
 {
 	struct ns_add *ns_add = container_of(offload, struct ns_add, offload);
 	struct weft_daemon *d = ns_add->call->rpc->daemon;
@@ -119,8 +119,8 @@ static void storage_opened(struct weft_offload *offload, int rc)
 	if (!ns_add->rc)
 		answer_add(ns_add);
 	else if (ns_add->params.ns.be)
-		weft_offload_start(&ns_add->offload, d->control_reactor, close_storage,
-				   storage_closed);
+		weft_offload_start(&ns_add->offload, d->control_reactor, ns_add_close_storage,
+				   ns_add_storage_closed);
 	else
 		fail_add(ns_add);
 }
@@ -147,7 +147,8 @@ void weft_method_ns_add(struct weft_rpc_call *call, void *params)
 	ns_add->call = call;
 	ns_add->params = *p;
 	*p = (struct weft_ns_add_params){ 0 };
-	weft_offload_start(&ns_add->offload, d->control_reactor, open_storage, storage_opened);
+	weft_offload_start(&ns_add->offload, d->control_reactor, ns_add_open_storage,
+			   ns_add_storage_opened);
 }
 
 /* --- namespace-resize ------------------------------------------------------------------------- */

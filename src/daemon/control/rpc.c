@@ -62,7 +62,7 @@ char *weft_rpc_error_line(int code, const char *sentence)
 	return answer_line(NULL, "error", error_body(code, sentence, 0));
 }
 
-static void answer(struct weft_rpc_call *call, const char *kind, json_t *body)
+static void rpc_answer(struct weft_rpc_call *call, const char *kind, json_t *body)
 {
 	json_t *id = take_ptr(&call->id);
 	char *line = NULL;
@@ -77,12 +77,12 @@ static void answer(struct weft_rpc_call *call, const char *kind, json_t *body)
 
 void weft_rpc_result(struct weft_rpc_call *call, json_t *result)
 {
-	answer(call, "result", result);
+	rpc_answer(call, "result", result);
 }
 
 static void call_error(struct weft_rpc_call *call, int code, const char *sentence, int rc)
 {
-	answer(call, "error", error_body(code, sentence, rc));
+	rpc_answer(call, "error", error_body(code, sentence, rc));
 }
 
 void weft_rpc_fail(struct weft_rpc_call *call, int rc, const struct weft_err *err)

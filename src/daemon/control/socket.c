@@ -242,7 +242,7 @@ static void poll_listener(struct weft_control_socket *c)
 	weft_sock_poll(&c->sock, &c->accept);
 }
 
-static void on_retry(struct weft_timer *timer)
+static void on_accept_retry(struct weft_timer *timer)
 {
 	poll_listener(container_of(timer, struct weft_control_socket, retry));
 }
@@ -318,7 +318,7 @@ int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor
 	c->reactor = r;
 	c->rpc = rpc;
 	c->accept.done = on_acceptable;
-	c->retry.fn = on_retry;
+	c->retry.fn = on_accept_retry;
 	c->listening = true;
 	poll_listener(c);
 	return 0;

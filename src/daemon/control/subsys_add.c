@@ -51,8 +51,8 @@ static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_conf
 	return 0;
 }
 
-static int check_new(struct weft_daemon *d, const struct weft_subsys_config *subsys,
-		     struct weft_err *err)
+static int check_new_subsys(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+			    struct weft_err *err)
 {
 	const struct weft_doc no_places = { NULL };
 	char exposed[WEFT_URI_MAX];
@@ -78,13 +78,13 @@ static void subsys_add_free(struct subsys_add *adding)
 	free(adding);
 }
 
-static int close_storage(struct weft_offload *offload)
+static int subsys_add_close_storage(struct weft_offload *offload)
 {
 	weft_subsys_config_free(&container_of(offload, struct subsys_add, offload)->config);
 	return 0;
 }
 
-static void storage_closed(struct weft_offload *offload, int rc)
+static void subsys_add_storage_closed(struct weft_offload *offload, int rc)
 {
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
@@ -100,7 +100,8 @@ static void on_add_undone(void *arg)
 	struct subsys_add *adding = arg;
 	struct weft_daemon *d = adding->call->rpc->daemon;
 
-	weft_offload_start(&adding->offload, d->control_reactor, close_storage, storage_closed);
+	weft_offload_start(&adding->offload, d->control_reactor, subsys_add_close_storage,
+			   subsys_add_storage_closed);
 }
 
 static void undo_add(struct subsys_add *adding, struct weft_subsys *s, struct weft_store *store)
@@ -122,7 +123,7 @@ static void publish_subsys(struct subsys_add *adding, struct weft_store *store)
 
 	assert_on(d->control_reactor);
 	assert(!adding->joining);
-	adding->rc = check_new(d, config, &adding->err);
+	adding->rc = check_new_subsys(d, config, &adding->err);
 	if (!adding->rc)
 		adding->rc = weft_config_subsys_apply(d, config, store, &s, &adding->err);
 	if (adding->rc < 0) {
@@ -168,14 +169,14 @@ static int join_store(struct subsys_add *adding)
 	return weft_store_join(&adding->joining, &options, on_joined, adding, &adding->err);
 }
 
-static int open_storage(struct weft_offload *offload)
+static int subsys_add_open_storage(struct weft_offload *offload)
 {
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
 	return weft_config_subsys_open(&adding->config, false, &adding->err);
 }
 
-static void storage_opened(struct weft_offload *offload, int rc)
+static void subsys_add_storage_opened(struct weft_offload *offload, int rc)
 {
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
@@ -200,12 +201,12 @@ void weft_method_subsys_add(struct weft_rpc_call *call, void *params)
 	adding->config = *config;
 	*config = (struct weft_subsys_config){ 0 };
 	weft_list_push(&d->adds, &adding->link);
-	adding->rc = check_new(d, &adding->config, &adding->err);
+	adding->rc = check_new_subsys(d, &adding->config, &adding->err);
 	if (adding->rc < 0)
 		on_add_undone(adding);
 	else
-		weft_offload_start(&adding->offload, d->control_reactor, open_storage,
-				   storage_opened);
+		weft_offload_start(&adding->offload, d->control_reactor, subsys_add_open_storage,
+				   subsys_add_storage_opened);
 }
 
 void weft_daemon_cancel_adds(struct weft_daemon *d)

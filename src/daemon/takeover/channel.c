@@ -65,7 +65,7 @@ int weft_channel_listen(char name[WEFT_CHANNEL_NAME_MAX])
 	return take_fd(&fd);
 }
 
-static int check_peer(int fd, pid_t *pid, struct weft_err *err)
+static int channel_check_peer(int fd, pid_t *pid, struct weft_err *err)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -86,7 +86,7 @@ int weft_channel_accept(int listener, pid_t *pid, struct weft_err *err)
 
 	if (fd < 0)
 		return weft_fail(err, -errno, "takeover: %s", strerror(errno));
-	rc = check_peer(fd, pid, err);
+	rc = channel_check_peer(fd, pid, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
@@ -104,7 +104,7 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err)
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + chars)) < 0)
 		return weft_fail(err, -errno, "takeover: the other side is gone: %s",
 				 strerror(errno));
-	rc = check_peer(fd, pid, err);
+	rc = channel_check_peer(fd, pid, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 

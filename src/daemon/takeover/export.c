@@ -116,8 +116,8 @@ static void abort_export(struct weft_takeover_export *export, const char *why)
 		weft_daemon_stop(d);
 }
 
-static void poll_sock(struct weft_takeover_export *export, struct weft_sock *sock,
-		      void (*then)(struct weft_op *op, int res))
+static void export_poll(struct weft_takeover_export *export, struct weft_sock *sock,
+			void (*then)(struct weft_op *op, int res))
 {
 	assert(!export->polling);
 	export->op.done = then;
@@ -126,7 +126,7 @@ static void poll_sock(struct weft_takeover_export *export, struct weft_sock *soc
 }
 
 /* NULL: the takeover was given up meanwhile, and is freed now. */
-static struct weft_takeover_export *poll_done(struct weft_op *op)
+static struct weft_takeover_export *export_poll_done(struct weft_op *op)
 {
 	struct weft_takeover_export *export = container_of(op, struct weft_takeover_export, op);
 
@@ -151,7 +151,7 @@ bool weft_takeover_export_cancel(struct weft_daemon *d)
 	return true;
 }
 
-static void on_timeout(struct weft_timer *timer)
+static void on_successor_timeout(struct weft_timer *timer)
 {
 	abort_export(container_of(timer, struct weft_takeover_export, timeout),
 		     "the other process takes too long");
@@ -242,7 +242,7 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 
 static void on_freeze_frame(struct weft_op *op, int res)
 {
-	struct weft_takeover_export *export = poll_done(op);
+	struct weft_takeover_export *export = export_poll_done(op);
 	struct weft_frame frame;
 	struct weft_err err = { "" };
 
@@ -279,9 +279,9 @@ static int accept_channel(struct weft_takeover_export *export, struct weft_err *
 	return 0;
 }
 
-static void on_connected(struct weft_op *op, int res)
+static void on_successor_connected(struct weft_op *op, int res)
 {
-	struct weft_takeover_export *export = poll_done(op);
+	struct weft_takeover_export *export = export_poll_done(op);
 	struct weft_err err = { "" };
 	struct weft_daemon *d;
 	int rc;
@@ -292,7 +292,7 @@ static void on_connected(struct weft_op *op, int res)
 	rc = accept_channel(export, &err);
 	if (rc == -EPERM) { /* another user's process: the successor may still connect */
 		weft_warn("%s", err.text);
-		poll_sock(export, &export->listener, on_connected);
+		export_poll(export, &export->listener, on_successor_connected);
 		return;
 	}
 	if (rc < 0) {
@@ -312,7 +312,7 @@ static void on_connected(struct weft_op *op, int res)
 		return;
 	}
 	weft_timer_set(d->control_reactor, &export->timeout, PREPARE_MS);
-	poll_sock(export, &export->channel, on_freeze_frame);
+	export_poll(export, &export->channel, on_freeze_frame);
 }
 
 /* --- the call of the successor ---------------------------------------------------------------- */
@@ -374,8 +374,8 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 	}
 	export->daemon = d;
 	export->format = format < WEFT_TAKEOVER_FORMAT ? format : WEFT_TAKEOVER_FORMAT;
-	export->timeout.fn = on_timeout;
-	poll_sock(export, &export->listener, on_connected);
+	export->timeout.fn = on_successor_timeout;
+	export_poll(export, &export->listener, on_successor_connected);
 	weft_timer_set(d->control_reactor, &export->timeout, CONNECT_MS);
 	d->export = export;
 	return 0;

@@ -28,7 +28,7 @@ static void *append_item(struct config_walk *w, struct weft_items *items, size_t
 	return memset(at + items->count++ * size, 0, size);
 }
 
-static void add_subsys(void *arg, const struct weft_subsys_info *info)
+static void config_add_subsys(void *arg, const struct weft_subsys_info *info)
 {
 	struct config_walk *w = arg;
 	struct weft_running_subsys *s;
@@ -48,7 +48,7 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 		s->access = info->allow_any_host ? WEFT_ALLOWED_ANY : WEFT_ALLOWED_LISTED;
 }
 
-static void add_host(void *arg, const char *hostnqn)
+static void config_add_host(void *arg, const char *hostnqn)
 {
 	struct config_walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;
@@ -62,7 +62,7 @@ static void add_host(void *arg, const char *hostnqn)
 		strcpy(host, hostnqn);
 }
 
-static void add_ns(void *arg, const struct weft_target_ns_info *info)
+static void config_add_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct config_walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;
@@ -87,9 +87,9 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 
 int weft_takeover_export_config(struct weft_daemon *d, uint32_t format, int channel)
 {
-	const struct weft_target_visitor visitor = { .subsys = add_subsys,
-						     .host = add_host,
-						     .ns = add_ns };
+	const struct weft_target_visitor visitor = { .subsys = config_add_subsys,
+						     .host = config_add_host,
+						     .ns = config_add_ns };
 	struct config_walk w = { .running = { .format = format,
 					      .depth = d->config->depth,
 					      .queues = d->config->queues } };

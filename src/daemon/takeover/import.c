@@ -110,7 +110,7 @@ static int wait_for_go(struct weft_takeover_import *import, struct weft_err *err
 }
 
 /* The listeners are the old process's, the allowed hosts are those of our configuration. */
-static int check_exposure(struct weft_daemon *d, struct weft_err *err)
+static int check_takeover_exposure(struct weft_daemon *d, struct weft_err *err)
 {
 	void *first = json_object_iter(d->open_by_default);
 	char exposed[WEFT_URI_MAX];
@@ -132,7 +132,7 @@ static void on_target_imported(void *arg, int rc, const struct weft_err *why)
 
 	if (rc < 0)
 		fail_import(import, why->text[0] ? why->text : strerror(-rc));
-	rc = check_exposure(d, &err);
+	rc = check_takeover_exposure(d, &err);
 	if (!rc)
 		rc = weft_takeover_open_listeners(d, &import->state.target, &err);
 	if (!rc)
