@@ -251,6 +251,7 @@ static char *reserve_aligned(uint64_t bytes)
 {
 	char *got = reserve_addresses(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
 
+	assert(!(bytes & (GRANULE - 1)));
 	if (!got)
 		return NULL;
 	base = got + -(uintptr_t)got % WEFT_HUGE_BYTES;

@@ -172,6 +172,7 @@ static int zero_blocks(struct weft_volume *volume, const struct weft_block_span 
 	struct weft_range_lock range;
 	int rc;
 
+	assert(weft_block_span_is_aligned(span));
 	if (!volume->can_zero)
 		return write_zero_data(volume, span->length, span->start, flags & WEFT_FUA);
 	weft_range_lock_acquire(&volume->write_locks, &range, span->start, span->length);

@@ -197,6 +197,7 @@ static int check_unflushed(struct weft_volume *volume, unsigned *flush_reported,
 		return weft_fail(err, -ENOTRECOVERABLE,
 				 "Flush: the controller died before what it was given was flushed, "
 				 "and others do not share the namespace");
+	assert(*flush_reported <= volume->unflushed_losses);
 	if (*flush_reported == volume->unflushed_losses)
 		return 0;
 	*flush_reported = volume->unflushed_losses;

@@ -136,6 +136,7 @@ static void switch_ctrl(struct weft_volume_conn *conn, struct weft_volume_ctrl *
 	struct weft_volume_ctrl old = conn->vctrl;
 	struct weft_volume *volume;
 
+	assert(old.ctrl && vctrl->ctrl != old.ctrl);
 	pthread_rwlock_wrlock(&conn->ctrl_lock);
 	pthread_mutex_lock(&conn->lock);
 	conn->vctrl = *vctrl;

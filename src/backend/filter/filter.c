@@ -85,8 +85,10 @@ void weft_filter_push(struct weft_filter *filter, struct weft_backend **be,
 int weft_filter_push_all(struct weft_backend **be, const struct weft_spec *spec,
 			 struct weft_err *err)
 {
-	int rc = weft_error_push(be, spec);
+	int rc;
 
+	assert(!(*be)->next);
+	rc = weft_error_push(be, spec);
 	if (!rc)
 		rc = weft_delay_push(be, spec);
 	if (!rc)
