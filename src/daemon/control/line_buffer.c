@@ -65,6 +65,7 @@ bool weft_line_buffer_take(struct weft_line_buffer *lines, const char **line, si
 {
 	char *newline = NULL;
 
+	assert(lines->start <= lines->seen && lines->seen <= lines->end);
 	if (lines->end > lines->seen)
 		newline = memchr(lines->bytes + lines->seen, '\n', lines->end - lines->seen);
 	if (!newline) {

@@ -76,6 +76,7 @@ static int publish_ns(struct ns_add *ns_add)
 	struct weft_subsys *s;
 	int rc;
 
+	assert(p->ns.be);
 	if (d->stopping)
 		return weft_fail(&ns_add->err, -ECANCELED, "the target stops");
 	rc = check_add(d, p, &s, &ns_add->err);

@@ -67,6 +67,7 @@ static void rpc_answer(struct weft_rpc_call *call, const char *kind, json_t *bod
 	json_t *id = take_ptr(&call->id);
 	char *line = NULL;
 
+	assert(call->answer);
 	if (id)
 		line = answer_line(id, kind, body);
 	else
@@ -77,6 +78,7 @@ static void rpc_answer(struct weft_rpc_call *call, const char *kind, json_t *bod
 
 void weft_rpc_result(struct weft_rpc_call *call, json_t *result)
 {
+	assert(call->method);
 	rpc_answer(call, "result", result);
 }
 

@@ -181,6 +181,7 @@ static void client_advance(struct client *client)
 	size_t len, room;
 	char *at;
 
+	assert_on(client->control->reactor);
 	assert(!client->calling);
 	if (client->control->closing)
 		client_free(client);

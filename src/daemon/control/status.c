@@ -59,6 +59,7 @@ static void add_member(void *arg, const struct weft_member_info *info)
 	json_t *groups = json_array(), *lacks = json_array();
 	struct status_walk *w = arg;
 
+	assert(w->members); /* it is of a cluster */
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (info->serves[i])
 			json_array_append_new(groups, json_integer(i + 1));
@@ -75,6 +76,7 @@ static void add_group(void *arg, const struct weft_group_info *info)
 {
 	struct status_walk *w = arg;
 
+	assert(w->groups);
 	json_array_append_new(w->groups,
 			      json_pack("{s:I, s:I, s:I, s:s}", "ana_group",
 					(json_int_t)info->group, "owner", (json_int_t)info->owner,
@@ -167,6 +169,7 @@ static json_t *ctrl_list(const struct status_walk *w, const char *key)
 
 static json_t *state_json(uint32_t group, enum weft_ana_state state)
 {
+	assert(state < WEFT_ANA_STATES);
 	return json_pack("{s:I, s:s}", "ana_group", (json_int_t)group, "state",
 			 weft_ana_names[state]);
 }
@@ -262,6 +265,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.discovery = json_array(),
 	};
 
+	assert_on(d->control_reactor);
 	weft_target_visit(d->target, &visitor, &w);
 	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o, s:o}", "version",
 			 weft_version(), "pid", (int)getpid(), "engine",

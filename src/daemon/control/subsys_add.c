@@ -106,6 +106,7 @@ static void on_add_undone(void *arg)
 
 static void undo_add(struct subsys_add *adding, struct weft_subsys *s, struct weft_store *store)
 {
+	assert(adding->rc < 0 && !adding->joining);
 	if (s)
 		weft_subsys_remove(s, on_add_undone, adding);
 	else if (store)
@@ -162,6 +163,7 @@ static int join_store(struct subsys_add *adding)
 	struct weft_daemon *d = adding->call->rpc->daemon;
 	const struct weft_store_options options = weft_config_store_options(d, &adding->config);
 
+	assert(!adding->joining);
 	if (d->stopping)
 		return weft_fail(&adding->err, -ECANCELED, "the target stops");
 	if (!options.spec[0])

@@ -153,8 +153,11 @@ bool weft_takeover_export_cancel(struct weft_daemon *d)
 
 static void on_successor_timeout(struct weft_timer *timer)
 {
-	abort_export(container_of(timer, struct weft_takeover_export, timeout),
-		     "the other process takes too long");
+	struct weft_takeover_export *export = container_of(timer, struct weft_takeover_export,
+							   timeout);
+
+	assert(export->state == EXPORT_OFFERED || export->state == EXPORT_PREPARING);
+	abort_export(export, "the other process takes too long");
 }
 
 /* --- freeze and export ------------------------------------------------------------------------ */
@@ -227,6 +230,7 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 	struct weft_takeover_export *export = arg;
 	struct weft_err err = { "" };
 
+	assert(!export->polling);
 	if (rc < 0) {
 		abort_export(export, why->text);
 		return;

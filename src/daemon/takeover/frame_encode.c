@@ -91,6 +91,7 @@ static json_t *encode_map(const struct weft_schema *map, const void *at)
 static int begin_frame(struct weft_frame *frame, const char *step, uint32_t format,
 		       const struct weft_schema *map, const void *at, size_t fds)
 {
+	assert(format && format <= WEFT_TAKEOVER_FORMAT);
 	*frame = (struct weft_frame){ .doc = encode_map(map, at) };
 	frame->fds.at = calloc(fds ? fds : 1, sizeof(int));
 	if (!frame->doc || !frame->fds.at)

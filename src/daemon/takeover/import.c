@@ -130,6 +130,8 @@ static void on_target_imported(void *arg, int rc, const struct weft_err *why)
 	struct weft_daemon *d = import->daemon;
 	struct weft_err err = { "" };
 
+	assert_on(d->control_reactor);
+	assert(import->fd >= 0 && !d->control);
 	if (rc < 0)
 		fail_import(import, why->text[0] ? why->text : strerror(-rc));
 	rc = check_takeover_exposure(d, &err);
@@ -166,6 +168,7 @@ static int call_takeover(struct weft_takeover_import *import, struct weft_err *e
 					    (struct weft_ctl_limit){ CALL_MS }, err);
 	const char *name = json_string_value(json_object_get(result, "socket"));
 
+	assert(import->fd < 0);
 	if (!result)
 		return -EIO;
 	if (!name)
