@@ -150,7 +150,7 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
 				     st->nnotices - first);
 	if (!rc)
 		rc = add_victims(resv, ns, st);
-	if (rc < 0) { /* nobody is notified of a view that is not published, or loses commands */
+	if (rc < 0) { /* a view that is not published notifies nobody, and ends no command */
 		tgt_resv_dispatch_end(&resv->dispatch);
 		free(view);
 		return rc;
