@@ -54,6 +54,7 @@ int weft_backend_init(struct weft_backend *be, const struct weft_spec *spec, uin
 	uint32_t block = spec->block ? spec->block : block_min;
 	int rc;
 
+	assert(block_min == 512 || block_min == 4096);
 	if (block < block_min)
 		return weft_spec_fail(spec, err, -EINVAL, "block=%u is too small; it needs %u",
 				      block, block_min);
@@ -134,6 +135,7 @@ int weft_backend_resize_begin(struct weft_backend_resize *resize, struct weft_ba
 
 int weft_backend_resize_run(const struct weft_backend_resize *resize, struct weft_err *err)
 {
+	assert(resize->spec && !(resize->size & (resize->be->block_min - 1)));
 	return resize->be->ops->resize(resize->be, resize->size, err);
 }
 
@@ -141,10 +143,12 @@ void weft_backend_resize_end(struct weft_backend_resize *resize, bool done)
 {
 	_cleanup_(weft_freep) char *text = take_ptr(&resize->spec);
 
+	assert(text); /* it has begun, and not ended */
 	if (!done)
 		return;
 	free(resize->be->spec);
 	for (struct weft_backend *be = resize->be; be; be = be->next) {
+		assert(be->size == weft_backend_storage(be)->size);
 		be->spec = text;
 		be->size = resize->size;
 	}

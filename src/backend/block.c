@@ -162,6 +162,7 @@ static int block_adopt(struct weft_backend **be, const struct weft_spec *spec, i
 	int flags = fcntl(fd, F_GETFL);
 	int rc;
 
+	assert(fd >= 0);
 	if (flags < 0)
 		return weft_spec_fail(spec, err, -errno, "%s", strerror(errno));
 	rc = lock_device(fd, spec, err);

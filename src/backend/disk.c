@@ -104,6 +104,7 @@ static void start_zeroes(struct weft_io *io)
 {
 	uint64_t left = io->length - io->moved;
 
+	assert(io->kind == WEFT_IO_ZERO);
 	io->iov.iov_base = zeroes;
 	io->iov.iov_len = left < ZEROES_SIZE ? left : ZEROES_SIZE;
 	weft_file_write(weft_reactor_self(), &io->op, fd_of(io), &io->iov, 1,
@@ -115,6 +116,7 @@ static void on_rewritten(struct weft_op *op, int res)
 {
 	struct weft_io *io = io_of(op);
 
+	assert(io->kind == WEFT_IO_WRITE && has_fua(io));
 	if (res == -EINTR) {
 		start_write(io, 0);
 		return;
@@ -183,6 +185,7 @@ static int punch_mode(const struct weft_io *io)
 
 static void start_punch(struct weft_io *io)
 {
+	assert(weft_io_clears(io) && !io->moved);
 	io->op.done = on_punched;
 	weft_file_allocate(weft_reactor_self(), &io->op, fd_of(io), punch_mode(io),
 			   (off_t)io->offset, (off_t)io->length);
@@ -311,6 +314,7 @@ int weft_disk_new(struct weft_disk **disk, int *fd, const struct weft_spec *spec
 	struct weft_disk *d = calloc(1, sizeof(*d));
 	int rc;
 
+	assert(*fd >= 0);
 	if (!d)
 		return weft_spec_fail(spec, err, -ENOMEM, "out of memory");
 	d->fd = -1;

@@ -14,6 +14,7 @@ struct weft_disk {
 
 static inline struct weft_disk *weft_disk_of(struct weft_backend *be)
 {
+	assert(!be->next); /* not a filter */
 	return container_of(be, struct weft_disk, be);
 }
 

@@ -41,6 +41,7 @@ int weft_disk_lock(int fd, const struct weft_spec *spec)
 {
 	int rc;
 
+	assert(spec->node <= WEFT_NODES_MAX);
 	if (!spec->node)
 		return set_lock(fd, spec->read_only ? F_RDLCK : F_WRLCK, 0, 0);
 	warn_of_readers(fd, spec);
@@ -54,10 +55,12 @@ int weft_disk_lock(int fd, const struct weft_spec *spec)
  * who may only read the file, do not count. If the test fails, I/O may be under way. */
 bool weft_disk_node_active(struct weft_backend *be, unsigned node)
 {
+	assert(node && node <= WEFT_NODES_MAX);
 	return weft_ofd_test(weft_disk_of(be)->fd, F_RDLCK, node_bytes_at + node, 1, NULL);
 }
 
 int weft_disk_lock_as(struct weft_backend *be, uint64_t as, uint64_t *other)
 {
+	assert(as < WEFT_LOCK_AS_MAX);
 	return weft_value_lock(weft_disk_of(be)->fd, &value_bytes, as, other);
 }

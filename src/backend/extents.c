@@ -67,6 +67,7 @@ int weft_extents_search(struct weft_io *io, unsigned seeks,
 	bool joins;
 	int rc;
 
+	assert(seeks && io->extents);
 	while (at < end && seeks--) {
 		rc = next_data(weft_backend_descriptor(io->be), at, end, &data);
 		if (rc < 0)
@@ -85,6 +86,7 @@ int weft_extents_search(struct weft_io *io, unsigned seeks,
 		else
 			found[n++] = (struct weft_extent){ data, at - data };
 	}
+	assert(n <= io->extents && at <= end);
 	io->extents = n;
 	io->covered = at - io->offset;
 	return 0;

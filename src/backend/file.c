@@ -127,6 +127,7 @@ static int choose_size(int fd, const struct weft_spec *spec, uint64_t *have, uin
 
 static int grow_file(int fd, const struct weft_spec *spec, struct weft_err *err)
 {
+	assert(spec->size && !spec->read_only);
 	if (ftruncate(fd, (off_t)spec->size) < 0 || fsync(fd) < 0)
 		return weft_spec_fail(spec, err, -errno, "cannot make it as large as size=: %s",
 				      strerror(errno));
@@ -245,6 +246,7 @@ static void remove_created(const struct weft_disk *disk)
 	_cleanup_(weft_chased_close) struct weft_chased at = {};
 	struct stat st;
 
+	assert(disk->be.created && disk->be.never_served && !disk->be.read_only);
 	if (fstat(disk->fd, &st) < 0 || weft_chase(&at, disk->path, NULL) < 0)
 		return;
 	if (at.exists && at.st.st_dev == st.st_dev && at.st.st_ino == st.st_ino &&
@@ -333,6 +335,7 @@ static int file_adopt(struct weft_backend **be, const struct weft_spec *spec, in
 	_cleanup_(weft_closep) int fd = adopted_fd;
 	int rc;
 
+	assert(fd >= 0);
 	rc = lock_file(fd, spec, err);
 	if (rc == 0)
 		rc = check_not_truncated(fd, spec, err);

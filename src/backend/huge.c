@@ -18,6 +18,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/count.h"
+#include "lock/mutex.h"
+
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
@@ -27,11 +30,11 @@
 #define COLLAPSE_TRIED  UINT32_MAX
 
 static struct {
-	pthread_mutex_t lock;
+	struct weft_mutex lock;
 	pthread_cond_t more, left;
 	struct weft_list asking; /* memory with extents that wait for the thread */
 	struct weft_huge *at;    /* the memory that the thread works on */
-} collapser = { .lock = PTHREAD_MUTEX_INITIALIZER,
+} collapser = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER },
 		.more = PTHREAD_COND_INITIALIZER,
 		.left = PTHREAD_COND_INITIALIZER,
 		.asking = { &collapser.asking, &collapser.asking } };
@@ -48,6 +51,7 @@ static uint32_t count_of(struct weft_huge *huge, uint64_t extent)
 
 static void set_count(struct weft_huge *huge, uint64_t extent, uint32_t count)
 {
+	assert(extent < huge->room);
 	atomic_store_explicit(&huge->written[extent], count, memory_order_relaxed);
 }
 
@@ -79,6 +83,7 @@ static void collapse_extent(struct weft_huge *huge, uint64_t extent)
 /* The next extent of @huge that waits. There may be none: they come and go. */
 static bool next_full_extent(struct weft_huge *huge, uint64_t *extent)
 {
+	assert_locked(&collapser.lock);
 	for (uint64_t i = 0; i < extents_of(huge); i++) {
 		huge->cursor = (huge->cursor + 1) % extents_of(huge);
 		if (count_of(huge, huge->cursor) != COLLAPSE_WANTED)
@@ -96,25 +101,26 @@ static void collapse_next(struct weft_huge *huge)
 	uint64_t extent;
 	bool found = next_full_extent(huge, &extent);
 
+	assert(!collapser.at);
 	weft_list_remove(&huge->link);
-	if (--huge->asking)
+	if (weft_count_down(huge->asking))
 		weft_list_push(&collapser.asking, &huge->link);
 	if (!found)
 		return;
 	collapser.at = huge;
-	pthread_mutex_unlock(&collapser.lock);
+	weft_mutex_unlock(&collapser.lock);
 	collapse_extent(huge, extent);
-	pthread_mutex_lock(&collapser.lock);
+	weft_mutex_lock(&collapser.lock);
 	collapser.at = NULL;
 	pthread_cond_broadcast(&collapser.left);
 }
 
 static void *collapse_thread_main(void *arg)
 {
-	pthread_mutex_lock(&collapser.lock);
+	weft_mutex_lock(&collapser.lock);
 	for (;;) {
 		while (weft_list_empty(&collapser.asking))
-			pthread_cond_wait(&collapser.more, &collapser.lock);
+			weft_mutex_wait(&collapser.lock, &collapser.more);
 		collapse_next(container_of(collapser.asking.next, struct weft_huge, link));
 	}
 	return NULL;
@@ -137,11 +143,11 @@ static void start_collapse_thread(void)
 
 static void request_collapse(struct weft_huge *huge)
 {
-	pthread_mutex_lock(&collapser.lock);
+	weft_mutex_lock(&collapser.lock);
 	if (!huge->asking++)
 		weft_list_push(&collapser.asking, &huge->link);
 	pthread_cond_signal(&collapser.more);
-	pthread_mutex_unlock(&collapser.lock);
+	weft_mutex_unlock(&collapser.lock);
 }
 
 /* A write across two extents counts for the first. */
@@ -177,6 +183,7 @@ void weft_huge_init(struct weft_huge *huge, char *base, uint64_t bytes)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+	assert(!((uintptr_t)base % WEFT_HUGE_BYTES));
 	pthread_once(&once, start_collapse_thread);
 	*huge = (struct weft_huge){ .base = base };
 	huge->written = calloc(bytes / WEFT_HUGE_BYTES, sizeof(*huge->written));
@@ -188,16 +195,17 @@ void weft_huge_grow(struct weft_huge *huge, uint64_t bytes)
 {
 	uint64_t extents = bytes / WEFT_HUGE_BYTES;
 
+	assert(!huge->room || extents >= extents_of(huge));
 	atomic_store(&huge->extents, extents < huge->room ? extents : huge->room);
 }
 
 void weft_huge_fini(struct weft_huge *huge)
 {
-	pthread_mutex_lock(&collapser.lock);
+	weft_mutex_lock(&collapser.lock);
 	if (huge->asking)
 		weft_list_remove(&huge->link);
 	while (collapser.at == huge)
-		pthread_cond_wait(&collapser.left, &collapser.lock);
-	pthread_mutex_unlock(&collapser.lock);
+		weft_mutex_wait(&collapser.lock, &collapser.left);
+	weft_mutex_unlock(&collapser.lock);
 	free(huge->written);
 }

@@ -83,10 +83,11 @@ static uint64_t granule_up(uint64_t bytes)
 
 /* --- io --------------------------------------------------------------------------------------- */
 
-static bool copy_out(struct mem *mem, struct weft_io *io)
+static bool mem_copy_out(struct mem *mem, struct weft_io *io)
 {
 	const char *from = mem->base + io->offset;
 
+	assert(io->offset + io->length <= mem->accessible);
 	if (!weft_guard_try_read(mem->be.guard, from, io->length))
 		return false;
 	memcpy(io->buf, from, io->length);
@@ -94,10 +95,11 @@ static bool copy_out(struct mem *mem, struct weft_io *io)
 	return true;
 }
 
-static bool copy_in(struct mem *mem, struct weft_io *io)
+static bool mem_copy_in(struct mem *mem, struct weft_io *io)
 {
 	char *to = mem->base + io->offset;
 
+	assert(io->offset + io->length <= mem->accessible);
 	if (!weft_guard_try_write(mem->be.guard, to, io->length))
 		return false;
 	memcpy(to, io->buf, io->length);
@@ -111,6 +113,7 @@ static void zero_range(struct mem *mem, uint64_t from, uint64_t to)
 {
 	uint64_t first = page_up(from), last = page_down(to);
 
+	assert(from <= to && to <= mem->accessible);
 	if (first >= last) {
 		memset(mem->base + from, 0, to - from);
 		return;
@@ -121,7 +124,7 @@ static void zero_range(struct mem *mem, uint64_t from, uint64_t to)
 	memset(mem->base + last, 0, to - last);
 }
 
-static bool clear_range(struct mem *mem, struct weft_io *io)
+static bool mem_clear_range(struct mem *mem, struct weft_io *io)
 {
 	uint64_t from = io->offset, to = from + io->length;
 
@@ -136,38 +139,38 @@ static bool clear_range(struct mem *mem, struct weft_io *io)
 
 /* false: the guard refuses it, others use the same blocks. There is nothing to flush: no data
  * outlives the process, and no host was told otherwise. */
-static bool try_io(struct mem *mem, struct weft_io *io)
+static bool mem_try_io(struct mem *mem, struct weft_io *io)
 {
-	if (io->kind == WEFT_IO_READ && !copy_out(mem, io))
+	if (io->kind == WEFT_IO_READ && !mem_copy_out(mem, io))
 		return false;
-	if (io->kind == WEFT_IO_WRITE && !copy_in(mem, io))
+	if (io->kind == WEFT_IO_WRITE && !mem_copy_in(mem, io))
 		return false;
-	if (weft_io_clears(io) && !clear_range(mem, io))
+	if (weft_io_clears(io) && !mem_clear_range(mem, io))
 		return false;
 	io->done(io, 0);
 	return true;
 }
 
-static void retry_io(struct weft_io *io)
+static void mem_retry_io(struct weft_io *io)
 {
-	if (!try_io(mem_of(io->be), io))
+	if (!mem_try_io(mem_of(io->be), io))
 		weft_retry_later(weft_reactor_self(), &io->retry);
 }
 
-static void on_bulk_turn(struct weft_task *task)
+static void mem_on_bulk_turn(struct weft_task *task)
 {
-	retry_io(container_of(task, struct weft_io, bulk_task));
+	mem_retry_io(container_of(task, struct weft_io, bulk_task));
 }
 
 /* While it waits, a clear keeps readers out of its blocks, so it must not wait behind others. */
-static void on_retry(struct weft_task *task)
+static void mem_on_retry(struct weft_task *task)
 {
 	struct weft_io *io = container_of(task, struct weft_io, retry.task);
 
 	if (weft_io_clears(io))
 		weft_reactor_bulk_retry(weft_reactor_self(), &io->bulk_task);
 	else
-		retry_io(io);
+		mem_retry_io(io);
 }
 
 /* --- extents ---------------------------------------------------------------------------------- */
@@ -186,6 +189,7 @@ static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 	unsigned char resident[RESIDENT_MAX];
 	uint64_t n = 0;
 
+	assert(at < *end && *end <= mem_of(be)->accessible);
 	if (pages > RESIDENT_MAX)
 		pages = RESIDENT_MAX;
 	if (mincore(mem_of(be)->base + first, pages * page, resident) < 0)
@@ -197,7 +201,7 @@ static int resident_end(struct weft_backend *be, uint64_t at, uint64_t *end)
 	return 0;
 }
 
-static void find_extents(struct weft_io *io)
+static void mem_find_extents(struct weft_io *io)
 {
 	weft_reactor_bulk_spend(weft_reactor_self(), SEEKS_MAX * SEEK_COST);
 	io->done(io, weft_extents_search(io, SEEKS_MAX, resident_end));
@@ -208,25 +212,26 @@ static void find_extents(struct weft_io *io)
 static int mem_submit(struct weft_backend *be, struct weft_io *io)
 {
 	if (io->kind == WEFT_IO_EXTENTS) {
-		find_extents(io);
+		mem_find_extents(io);
 		return 0;
 	}
-	if (try_io(mem_of(be), io))
+	if (mem_try_io(mem_of(be), io))
 		return 0;
-	weft_retry_init(&io->retry, on_retry);
-	weft_task_init(&io->bulk_task, on_bulk_turn);
+	weft_retry_init(&io->retry, mem_on_retry);
+	weft_task_init(&io->bulk_task, mem_on_bulk_turn);
 	weft_retry_later(weft_reactor_self(), &io->retry);
 	return 0;
 }
 
 static void *mem_map(struct weft_backend *be, uint64_t offset)
 {
+	assert(offset < be->size);
 	return mem_of(be)->base + offset;
 }
 
 /* --- size ------------------------------------------------------------------------------------- */
 
-static char *reserve(void *at, uint64_t bytes, int flags)
+static char *reserve_addresses(void *at, uint64_t bytes, int flags)
 {
 	void *got = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
 			 -1, 0);
@@ -244,8 +249,9 @@ static uint64_t room_for(uint64_t size)
 /* Aligned to a huge page. */
 static char *reserve_aligned(uint64_t bytes)
 {
-	char *got = reserve(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
+	char *got = reserve_addresses(NULL, bytes + WEFT_HUGE_BYTES, 0), *base;
 
+	assert(!(bytes & (GRANULE - 1)));
 	if (!got)
 		return NULL;
 	base = got + -(uintptr_t)got % WEFT_HUGE_BYTES;
@@ -273,7 +279,8 @@ static int extend_room(struct mem *mem, uint64_t size)
 	uint64_t more = granule_up(size) - mem->reserved;
 	char *end = mem->base + mem->reserved, *got;
 
-	got = reserve(end, more, MAP_FIXED_NOREPLACE);
+	assert(granule_up(size) > mem->reserved);
+	got = reserve_addresses(end, more, MAP_FIXED_NOREPLACE);
 	if (got != end) { /* a kernel without the flag takes the address as a hint */
 		if (got)
 			munmap(got, more);
@@ -301,6 +308,7 @@ static int make_accessible(struct mem *mem, uint64_t size)
 	uint64_t from = mem->accessible, to = granule_up(size);
 	int rc = make_large_enough(mem->fd, to);
 
+	assert(to <= mem->reserved);
 	if (rc < 0 || to <= from)
 		return rc;
 	if (mmap(mem->base + from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,

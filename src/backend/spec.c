@@ -349,6 +349,7 @@ char *weft_spec_text(const struct weft_spec *spec)
 	char *text, size[32], cwd[sizeof(spec->arg)];
 	int len;
 
+	assert(spec->ops && !strchr(spec->arg, ',')); /* or the text would be another SPEC */
 	weft_size_format(spec->size, size, sizeof(size));
 	len = asprintf(&text, "%s:%s%s%s%s%s%s%s%s%s%s", spec->type,
 		       cwd_prefix(spec, cwd, sizeof(cwd)), sized ? size : spec->arg,

@@ -46,6 +46,7 @@ static bool evict_discovery_ctrl(struct weft_target *t, uint32_t more_than)
 
 	if (!ctrl)
 		return false;
+	assert(!ctrl->evicted);
 	ctrl->evicted = true;
 	t->nevicting++;
 	weft_count_down(*address_counter(t, &ctrl->peer));
@@ -55,6 +56,7 @@ static bool evict_discovery_ctrl(struct weft_target *t, uint32_t more_than)
 
 static bool no_queue_free(const struct weft_target *t)
 {
+	assert(t->nevicting <= t->ndiscovery && t->ndiscovery <= t->nqueues);
 	return t->nqueues - t->nevicting >= t->queues_max;
 }
 
@@ -152,7 +154,8 @@ void tgt_admission_remove_queue(const struct tgt_queue *queue)
 
 	assert_on_control(queue->ctrl->subsys->target);
 	weft_count_down(t->nqueues);
-	t->nunlisted -= is_unlisted(queue);
+	if (is_unlisted(queue))
+		weft_count_down(t->nunlisted);
 	weft_count_down(queue->ctrl->flow->tenant->queues);
 	if (!s->discovery)
 		return;

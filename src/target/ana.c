@@ -46,11 +46,13 @@ int tgt_ana_init(struct weft_subsys *s, const struct weft_subsys_options *option
 
 void tgt_ana_free(struct weft_subsys *s)
 {
+	assert(!s->ana.next && weft_list_empty(&s->ana.waiting));
 	free(s->ana.rules);
 }
 
 uint8_t tgt_ana_wire(uint8_t state)
 {
+	assert(state < WEFT_ANA_STATES);
 	return states[state].wire;
 }
 
@@ -81,6 +83,7 @@ uint16_t tgt_ana_check_nsid(struct tgt_ctrl *ctrl, uint32_t nsid)
 {
 	struct tgt_ns *ns = tgt_ns_find(ctrl->subsys, nsid);
 
+	assert_on_control(ctrl->subsys->target);
 	if (nsid == NVME_NSID_BROADCAST)
 		return check_all_namespaces(ctrl);
 	return ns ? tgt_ana_check(ctrl, ns) : 0;
@@ -95,6 +98,7 @@ bool tgt_ana_knows_usage(const struct tgt_ctrl *ctrl, const struct tgt_ns *ns)
 void tgt_ana_ns_changed(struct weft_subsys *s, uint32_t group)
 {
 	assert_on_control(s->target);
+	assert(group - 1 < WEFT_ANA_GROUP_MAX);
 	s->ana.changed[group - 1] = ++s->ana.count;
 }
 
@@ -104,6 +108,7 @@ static bool set_shown_state(struct tgt_ctrl *ctrl, unsigned at, uint8_t state)
 {
 	struct tgt_ana *ana = &ctrl->subsys->ana;
 
+	assert(state < WEFT_ANA_STATES);
 	if (atomic_load_explicit(&ctrl->ana[at], memory_order_relaxed) == state)
 		return false;
 	atomic_store_explicit(&ctrl->ana[at], state, memory_order_relaxed);
@@ -128,6 +133,7 @@ bool tgt_ana_show_transition(struct tgt_ctrl *ctrl)
 	bool closed = false;
 
 	assert_on_control(ctrl->subsys->target);
+	assert(ctrl->subsys->ana.next);
 	evaluate_for_ctrl(ctrl->subsys->ana.next, ctrl, then);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (!states[ctrl->ana[i]].status && states[then[i]].status)
@@ -141,6 +147,7 @@ bool tgt_ana_show_states(struct tgt_ctrl *ctrl)
 	bool shown = false;
 
 	assert_on_control(ctrl->subsys->target);
+	assert(!ctrl->subsys->ana.next); /* they are the rules by now */
 	evaluate_for_ctrl(ctrl->subsys->ana.rules, ctrl, now);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		shown |= set_shown_state(ctrl, i, now[i]);
@@ -162,6 +169,7 @@ void tgt_ana_states_now(const struct weft_subsys *s, uint16_t portid, const char
 	const struct tgt_ana *ana = &s->ana;
 	uint8_t then[WEFT_ANA_GROUP_MAX];
 
+	assert_on_control(s->target);
 	tgt_ana_evaluate(ana->rules, portid, hostnqn, now);
 	tgt_ana_evaluate(ana->next ? ana->next : ana->rules, portid, hostnqn, then);
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)

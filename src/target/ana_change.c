@@ -33,8 +33,9 @@ struct ana_change {
 	uint32_t nmarked[]; /* by reactor: marked commands */
 };
 
-static void free_change(struct ana_change *change)
+static void ana_change_free(struct ana_change *change)
 {
+	assert(weft_list_empty(&change->link));
 	free(change->given);
 	free(change->barrier);
 	free(change);
@@ -56,6 +57,7 @@ static uint32_t mark_queue(struct weft_qpair *qp, const struct tgt_ctrl *ctrl,
 		ns = tgt_ns_at_work(req);
 		if (!ns || !tgt_ana_check(ctrl, ns))
 			continue;
+		assert(!tgt_req(req)->awaited);
 		tgt_req(req)->awaited = change;
 		marked++;
 	}
@@ -68,6 +70,7 @@ static void mark_commands_on_reactor(struct tgt_barrier *barrier, struct weft_po
 	uint32_t *left = &change->nmarked[group->index];
 	struct weft_qpair *qp;
 
+	assert(!*left);
 	weft_list_for_each(qp, &group->qpairs, link) {
 		const struct tgt_queue *queue = qp->owner;
 
@@ -82,13 +85,14 @@ void tgt_ana_command_left(struct weft_req *req)
 {
 	struct ana_change *change = take_ptr(&tgt_req(req)->awaited);
 
+	assert_on(req->qp->group->reactor);
 	if (!weft_count_down(change->nmarked[req->qp->group->index]))
 		tgt_barrier_arrive(change->barrier, req->qp->group);
 }
 
 /* --- on the control reactor: one change after the other --------------------------------------- */
 
-static void start_next_change(struct weft_subsys *s);
+static void ana_change_start_next(struct weft_subsys *s);
 
 static void send_ana_events(struct weft_subsys *s)
 {
@@ -119,6 +123,7 @@ static void ana_change_finish(struct ana_change *change)
 	struct tgt_ctrl *ctrl;
 	bool shown = false;
 
+	assert_on_control(s->target);
 	free(s->ana.rules);
 	s->ana.rules = take_ptr(&s->ana.next);
 	weft_list_for_each(ctrl, &s->ctrls, link)
@@ -126,13 +131,22 @@ static void ana_change_finish(struct ana_change *change)
 	s->ana.count += shown;
 	send_ana_events(s);
 	change->done(change->arg, 0, NULL);
-	free_change(change);
+	ana_change_free(change);
 }
 
 static void ana_change_fail(struct ana_change *change, int rc, const struct weft_err *err)
 {
 	change->done(change->arg, rc, err);
-	free_change(change);
+	ana_change_free(change);
+}
+
+static uint32_t marked_commands(const struct ana_change *change)
+{
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < change->s->target->npoll_groups; i++)
+		sum += change->nmarked[i];
+	return sum;
 }
 
 static void transition_drained(struct tgt_barrier *barrier)
@@ -140,8 +154,9 @@ static void transition_drained(struct tgt_barrier *barrier)
 	struct ana_change *change = barrier->arg;
 	struct weft_subsys *s = change->s;
 
+	assert(!marked_commands(change));
 	ana_change_finish(change);
-	start_next_change(s);
+	ana_change_start_next(s);
 	tgt_subsys_ctrl_gone(s); /* its removal may have waited for us */
 }
 
@@ -181,6 +196,7 @@ static int set_next_rules(const struct ana_change *change, struct weft_err *err)
 {
 	struct tgt_ana *ana = &change->s->ana;
 
+	assert(!ana->next);
 	ana->next = next_rules(change);
 	if (!ana->next)
 		return weft_fail(err, -ENOMEM, "out of memory");
@@ -192,7 +208,7 @@ static int set_next_rules(const struct ana_change *change, struct weft_err *err)
 			 TGT_ANA_RULES_MAX);
 }
 
-static void start_next_change(struct weft_subsys *s)
+static void ana_change_start_next(struct weft_subsys *s)
 {
 	struct weft_list *link;
 
@@ -220,36 +236,37 @@ void tgt_ana_cancel_waiting(struct weft_subsys *s)
 	struct weft_list *link;
 
 	assert_on_control(s->target);
+	assert(s->removing);
 	while ((link = weft_list_pop(&s->ana.waiting)))
 		ana_change_fail(container_of(link, struct ana_change, link), -ENOENT, &err);
 }
 
-static struct ana_change *change_new(struct weft_subsys *s, const struct weft_ana_rule *rules,
-				     unsigned count,
-				     void (*done)(void *arg, int rc, const struct weft_err *err),
-				     void *arg)
+static struct ana_change *
+ana_change_new(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
+	       void (*done)(void *arg, int rc, const struct weft_err *err), void *arg)
 {
 	struct ana_change *change;
 
 	change = calloc(1, sizeof(*change) + s->target->npoll_groups * sizeof(change->nmarked[0]));
 	if (!change)
 		return NULL;
+	weft_list_init(&change->link);
 	change->s = s;
 	change->done = done;
 	change->arg = arg;
 	change->given = tgt_ana_rules_with(NULL, rules, count);
 	change->barrier = tgt_barrier_new(s->target);
 	if (!change->given || !change->barrier) {
-		free_change(change);
+		ana_change_free(change);
 		return NULL;
 	}
 	return change;
 }
 
-static void enqueue_change(struct ana_change *change)
+static void ana_change_enqueue(struct ana_change *change)
 {
 	weft_list_push(&change->s->ana.waiting, &change->link);
-	start_next_change(change->s);
+	ana_change_start_next(change->s);
 }
 
 int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsigned count,
@@ -262,11 +279,11 @@ int weft_ana_set(struct weft_subsys *s, const struct weft_ana_rule *rules, unsig
 	assert_on_control(s->target);
 	if (rc < 0)
 		return rc;
-	change = change_new(s, rules, count, done, arg);
+	change = ana_change_new(s, rules, count, done, arg);
 	if (!change)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	change->replace = replace;
-	enqueue_change(change);
+	ana_change_enqueue(change);
 	return 0;
 }
 
@@ -274,13 +291,13 @@ int tgt_ana_set_served_groups(struct weft_subsys *s, const bool elsewhere[WEFT_A
 			      void (*done)(void *arg, int rc, const struct weft_err *err),
 			      void *arg)
 {
-	struct ana_change *change = change_new(s, NULL, 0, done, arg);
+	struct ana_change *change = ana_change_new(s, NULL, 0, done, arg);
 
 	assert_on_control(s->target);
 	if (!change)
 		return -ENOMEM;
 	change->own = true;
 	memcpy(change->given->elsewhere, elsewhere, sizeof(change->given->elsewhere));
-	enqueue_change(change);
+	ana_change_enqueue(change);
 	return 0;
 }

@@ -93,6 +93,7 @@ void tgt_ana_evaluate(const struct ana_rules *rules, uint16_t portid, const char
 	for (unsigned i = 0; i < rules->count; i++) {
 		const struct weft_ana_rule *rule = &rules->at[i];
 
+		assert(rule->group - 1 < WEFT_ANA_GROUP_MAX && rule->state < WEFT_ANA_STATES);
 		if (!rule_applies(rule, portid, hostnqn) ||
 		    rule_specificity(rule) < weights[rule->group - 1])
 			continue;

@@ -29,6 +29,7 @@ static void barrier_run_on_reactor(struct weft_msg *msg)
 {
 	struct tgt_barrier_msg *bmsg = container_of(msg, struct tgt_barrier_msg, msg);
 
+	assert_on(bmsg->group->reactor);
 	bmsg->barrier->on_reactor(bmsg->barrier, bmsg->group);
 }
 
@@ -36,17 +37,20 @@ static void barrier_arrived(struct weft_msg *msg)
 {
 	struct tgt_barrier *barrier = container_of(msg, struct tgt_barrier_msg, msg)->barrier;
 
+	assert_on_control(barrier->target);
 	if (!weft_count_down(barrier->pending))
 		barrier->done(barrier);
 }
 
 void tgt_barrier_requeue(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
+	assert_on(group->reactor);
 	weft_reactor_post(group->reactor, &barrier->reactor_msgs[group->index].msg);
 }
 
 void tgt_barrier_start(struct tgt_barrier *barrier)
 {
+	assert_on_control(barrier->target);
 	assert(!barrier->pending);
 	barrier->pending = barrier->target->npoll_groups;
 	for (unsigned i = 0; i < barrier->target->npoll_groups; i++) {
@@ -60,6 +64,7 @@ void tgt_barrier_arrive(struct tgt_barrier *barrier, struct weft_poll_group *gro
 {
 	struct weft_msg *msg = &barrier->reactor_msgs[group->index].msg;
 
+	assert_on(group->reactor);
 	msg->fn = barrier_arrived;
 	weft_reactor_post(barrier->target->control, msg);
 }

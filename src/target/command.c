@@ -18,6 +18,7 @@ static void reply_on_reactor(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
+	assert_on(req->qp->group->reactor);
 	weft_req_reply(req, tgt_req(req)->status);
 }
 
@@ -25,6 +26,7 @@ void tgt_control_reply(struct weft_req *req, uint16_t status)
 {
 	struct tgt_queue *queue = tgt_queue(req);
 
+	assert_on(req->qp->group->control);
 	if (status && queue)
 		tgt_ctrl_log_error(queue->ctrl, req, status);
 	tgt_req(req)->status = status;

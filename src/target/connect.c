@@ -40,8 +40,8 @@ static bool all_zero(const uint8_t *bytes, size_t size)
 	return true;
 }
 
-static uint16_t check_common(struct weft_req *req, struct weft_target *t,
-			     const struct nvmf_connect_data *data)
+static uint16_t check_connect_params(struct weft_req *req, struct weft_target *t,
+				     const struct nvmf_connect_data *data)
 {
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
 	uint32_t entries = le16_to_cpu(cmd->sqsize) + 1u;
@@ -76,7 +76,7 @@ static uint16_t reject_unlisted_host(struct weft_req *req, const struct weft_sub
 static uint16_t check_connect(struct weft_req *req, struct weft_target *t,
 			      const struct nvmf_connect_data *data, struct weft_subsys **out)
 {
-	uint16_t sc = check_common(req, t, data);
+	uint16_t sc = check_connect_params(req, t, data);
 	struct weft_subsys *s = sc ? NULL : tgt_subsys_find_any(t, data->subsysnqn);
 
 	if (sc)
@@ -165,6 +165,8 @@ static void connect_done_on_reactor(struct weft_msg *msg)
 	const struct nvmf_connect_cmd *cmd = &req->cmd.connect;
 	struct tgt_queue *queue = tgt_req(req)->queue;
 
+	assert_on(req->qp->group->reactor);
+	assert(!req->qp->owner);
 	req->qp->owner = queue;
 	if (!queue->ctrl->subsys->discovery)
 		weft_qpair_admit(req->qp, tgt_flow_buf_queues(queue->ctrl, req->qp->group),
@@ -174,7 +176,8 @@ static void connect_done_on_reactor(struct weft_msg *msg)
 	weft_req_reply(req, 0);
 }
 
-static void attach_queue(struct weft_req *req, struct tgt_queue *queue, struct tgt_ctrl *ctrl)
+static void connect_attach_queue(struct weft_req *req, struct tgt_queue *queue,
+				 struct tgt_ctrl *ctrl)
 {
 	char peer[WEFT_URI_MAX];
 
@@ -184,9 +187,11 @@ static void attach_queue(struct weft_req *req, struct tgt_queue *queue, struct t
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
 	weft_list_init(&queue->resv_changes);
 	weft_list_init(&queue->drain_waits);
+	assert(!ctrl->dying && !qid_taken(ctrl, queue->qid));
 	weft_list_push(&ctrl->queues, &queue->link);
 	tgt_admission_add_queue(queue);
 	if (!queue->qid) {
+		assert(!ctrl->admin);
 		ctrl->admin = queue;
 		weft_uri_format(ctrl->trtype, &ctrl->peer, peer, sizeof(peer));
 		weft_peer_log(WEFT_LOG_INFO, "%s: host %s at %s connected as controller %u",
@@ -205,6 +210,7 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	struct tgt_ctrl *ctrl;
 	uint16_t sc;
 
+	assert(req->data_len >= sizeof(data));
 	memcpy(&data, req->data, sizeof(data));
 	sc = check_connect(req, t, &data, &s);
 	if (sc)
@@ -217,7 +223,7 @@ static uint16_t try_connect(struct weft_req *req, struct weft_target *t)
 	if (sc)
 		free(queue);
 	else
-		attach_queue(req, queue, ctrl);
+		connect_attach_queue(req, queue, ctrl);
 	return sc;
 }
 
@@ -246,6 +252,7 @@ void tgt_connect(struct weft_req *req)
 	struct nvmf_connect_data data;
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	if (req->data_len >= sizeof(data)) {
 		memcpy(&data, req->data, sizeof(data)); /* in a capsule it may be unaligned */
 		sc = check_connect(req, t, &data, &s);

@@ -56,7 +56,9 @@ static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
 	if (!link)
 		return NULL;
 	tenant = container_of(link, struct tgt_tenant, ready);
+	assert(!weft_list_empty(&tenant->flows));
 	flow = container_of(weft_list_pop(&tenant->flows), struct tgt_flow, ready);
+	assert(!weft_list_empty(&flow->reqs));
 	req = container_of(weft_list_pop(&flow->reqs), struct weft_req, link);
 	if (!weft_list_empty(&flow->reqs))
 		weft_list_push(&tenant->flows, &flow->ready);
@@ -71,6 +73,7 @@ static struct weft_req *control_queue_pop(struct tgt_control_queue *queue)
  * wait here. */
 static void control_queue_run_command(struct tgt_control_queue *queue, struct weft_req *req)
 {
+	assert_on(queue->control);
 	queue->budget--;
 	if (tgt_queue(req) && tgt_queue_drains(tgt_queue(req)))
 		tgt_control_reply(req, SC_GENERIC(ABORT_QUEUE));
@@ -137,6 +140,7 @@ void tgt_control_queue_destroy(struct weft_target *t)
 {
 	if (!t->control_queue)
 		return;
+	assert(weft_list_empty(&t->control_queue->ready));
 	weft_task_cancel(&t->control_queue->turn_task);
 	free(t->control_queue);
 }

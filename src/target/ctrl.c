@@ -62,6 +62,7 @@ static struct tgt_ctrl *ctrl_new(struct weft_subsys *s, uint16_t cntlid)
 {
 	struct tgt_ctrl *ctrl = calloc(1, sizeof(*ctrl));
 
+	assert(!tgt_ctrl_by_id(s, cntlid));
 	if (!ctrl)
 		return NULL;
 	ctrl->subsys = s;
@@ -92,6 +93,7 @@ struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid)
 void tgt_ctrl_free(struct tgt_ctrl *ctrl)
 {
 	assert_on_control(ctrl->subsys->target);
+	assert(weft_list_empty(&ctrl->queues) && !ctrl->naers && weft_list_empty(&ctrl->ccrs));
 	weft_timer_stop(ctrl->subsys->target->control, &ctrl->ka_timer);
 	tgt_flow_leave(ctrl);
 	weft_list_remove(&ctrl->link);
@@ -149,6 +151,7 @@ static void ka_expired(struct weft_timer *timer)
 {
 	struct tgt_ctrl *ctrl = container_of(timer, struct tgt_ctrl, ka_timer);
 
+	assert(ctrl->kato_ms && ctrl->subsys->target->freeze_state != TGT_FROZEN);
 	if (atomic_exchange(&ctrl->traffic, false)) {
 		tgt_ctrl_restart_keepalive(ctrl);
 	} else if (!ctrl->ka_grace) {
@@ -192,6 +195,7 @@ static bool cc_valid(uint32_t cc)
 
 static void ctrl_enable(struct tgt_ctrl *ctrl)
 {
+	assert(!ctrl->resetting && NVME_CC_EN(ctrl->cc));
 	ctrl->csts |= cc_valid(ctrl->cc) ? TGT_CSTS_RDY : TGT_CSTS_CFS;
 	tgt_ccr_new_instance(ctrl);
 }
@@ -209,6 +213,7 @@ static bool has_io_queues(const struct tgt_ctrl *ctrl)
 /* Waits for the last I/O queue, and with it for the last write from before the reset. */
 static void ctrl_reset_done(struct tgt_ctrl *ctrl)
 {
+	assert(ctrl->resetting && !has_io_queues(ctrl));
 	ctrl->resetting = false;
 	ctrl->csts = 0;
 	tgt_features_reset(ctrl);

@@ -23,6 +23,7 @@ static bool attach_to_draining_queue(struct tgt_drain_wait *drain)
 	weft_list_for_each(ctrl, &drain->subsys->ctrls, link)
 		weft_list_for_each(queue, &ctrl->queues, link)
 			if (drain->awaits(drain, queue)) {
+				assert(queue->state >= TGT_QUEUE_CLOSING); /* it will be gone */
 				weft_list_push(&queue->drain_waits, &drain->queue_link);
 				return true;
 			}
@@ -37,13 +38,17 @@ static void drain_wait_finish(struct tgt_drain_wait *drain, bool all)
 
 static void drain_wait_expired(struct weft_timer *timer)
 {
-	drain_wait_finish(container_of(timer, struct tgt_drain_wait, timer), false);
+	struct tgt_drain_wait *drain = container_of(timer, struct tgt_drain_wait, timer);
+
+	assert(!weft_list_empty(&drain->queue_link));
+	drain_wait_finish(drain, false);
 }
 
 void tgt_drain_wait_start(struct tgt_drain_wait *drain, unsigned limit_ms)
 {
 	struct weft_target *t = drain->subsys->target;
 
+	assert_on_control(t);
 	if (!attach_to_draining_queue(drain)) {
 		drain->done(drain, true);
 		return;
@@ -60,6 +65,7 @@ void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
 	struct weft_list *link;
 
 	assert_on_control(gone->ctrl->subsys->target);
+	assert(weft_list_empty(&gone->link)); /* or a waiter would be attached to it again */
 	while ((link = weft_list_pop(&gone->drain_waits))) {
 		struct tgt_drain_wait *drain = container_of(link, struct tgt_drain_wait,
 							    queue_link);
@@ -71,6 +77,7 @@ void tgt_drain_wait_queue_gone(struct tgt_queue *gone)
 
 void tgt_drain_wait_cancel(struct tgt_drain_wait *drain)
 {
+	assert_on_control(drain->subsys->target);
 	weft_list_remove(&drain->link);
 	weft_list_remove(&drain->queue_link);
 	weft_timer_stop(drain->subsys->target->control, &drain->timer);

@@ -85,6 +85,7 @@ static void disconnect_on_reactor(struct weft_msg *msg)
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	struct weft_qpair *qp = req->qp;
 
+	assert_on(qp->group->reactor);
 	weft_req_reply(req, 0);
 	weft_qpair_close_when_sent(qp, "disconnected by the host");
 }
@@ -107,6 +108,7 @@ void tgt_fabrics(struct weft_req *req)
 	struct tgt_queue *queue = tgt_queue(req);
 	uint8_t fctype = req->cmd.connect.fctype;
 
+	assert_on(req->qp->group->control);
 	tgt_ctrl_restart_keepalive(queue->ctrl);
 	if (fctype == NVMF_CONNECT)
 		tgt_control_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);

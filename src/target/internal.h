@@ -256,7 +256,7 @@ struct weft_target {
 	struct weft_subsys *discovery;
 	uint64_t genctr; /* of the discovery log */
 	uint64_t ns_serial;
-	unsigned teardowns; /* listeners and subsystems that are ending */
+	unsigned teardowns; /* listeners, subsystems and namespaces that are ending */
 	enum tgt_freeze_state freeze_state;
 	/* Reserved: a thaw and the target's end cannot fail for want of memory. */
 	struct tgt_barrier *thaw_barrier, *stop_barrier;
@@ -268,7 +268,7 @@ struct weft_target {
 /* Subsystems, controllers, listeners and what hangs on them are the control reactor's. */
 #define assert_on_control(target) assert_on((target)->control)
 
-/* Its stores, too: they are neither read nor written. */
+/* The freeze has come to the stores: they are neither read nor written. */
 static inline bool tgt_store_is_frozen(const struct weft_target *t)
 {
 	return t->freeze_state >= TGT_FREEZING_STORE;
@@ -363,7 +363,7 @@ const struct tgt_command_info *tgt_command_find(const struct tgt_command_info *t
 						uint8_t opcode); /* NULL: none */
 extern const struct weft_qpair_ops tgt_qpair_ops;
 void tgt_post_reactor(struct weft_req *req, void (*fn)(struct weft_msg *msg));
-/* On the control reactor: @req is answered on its own reactor. */
+/* From the control reactor: @req is answered on its own reactor. */
 void tgt_control_reply(struct weft_req *req, uint16_t status);
 
 /* control_queue.c */

@@ -29,6 +29,7 @@ struct weft_poll_group *tgt_assign_poll_group(struct weft_target *t)
 {
 	struct weft_poll_group *group;
 
+	assert_on_control(t);
 	if (count_connections(t) >= t->connections_max)
 		return NULL;
 	group = least_loaded_poll_group(t);
@@ -51,6 +52,7 @@ static void listener_closed(struct weft_listener *l)
 	struct tgt_listener *listener = l->user;
 	struct weft_target *t = listener->target;
 
+	assert(weft_list_empty(&listener->link));
 	free(listener);
 	tgt_target_teardown_done(t);
 }
@@ -128,6 +130,7 @@ uint16_t tgt_listener_portid(struct weft_target *t, uint8_t trtype,
 {
 	struct tgt_listener *l;
 
+	assert_on_control(t);
 	weft_list_for_each(l, &t->listeners, link)
 		if (listener_accepts(l, trtype, local))
 			return l->portid;
@@ -231,6 +234,7 @@ int tgt_listener_adopt(struct weft_target *t, const struct weft_uri *uri, int fd
 
 void tgt_listener_close(struct tgt_listener *l)
 {
+	assert_on_control(l->target);
 	weft_list_remove(&l->link);
 	l->target->teardowns++;
 	l->l->transport->unlisten(l->l);

@@ -54,6 +54,7 @@ bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 	struct ns_local *local = &ns->local[req->qp->group->index];
 
 	if (local->level == NS_QUIESCE_ALL || (writer && local->level == NS_QUIESCE_WRITERS)) {
+		assert(!tgt_req(req)->ns); /* a quiesce would wait for it, and it for the quiesce */
 		tgt_req(req)->retry = retry;
 		weft_list_push(&local->waiting, &req->link);
 		return false;
@@ -64,7 +65,10 @@ bool tgt_ns_try_enter(struct weft_req *req, struct tgt_ns *ns, bool writer,
 
 void tgt_ns_enter_quiesced(struct weft_req *req, struct tgt_ns *ns, bool writer)
 {
-	ns_count_command(&ns->local[req->qp->group->index], req, ns, writer);
+	struct ns_local *local = &ns->local[req->qp->group->index];
+
+	assert(local->level != NS_QUIESCE_NONE);
+	ns_count_command(local, req, ns, writer);
 }
 
 static inline uint16_t ns_check(struct weft_req *req, struct tgt_ns **ns)
@@ -116,6 +120,7 @@ void tgt_ns_pin(struct weft_req *req)
 	struct tgt_req *treq = tgt_req(req);
 	struct ns_local *local = &treq->ns->local[req->qp->group->index];
 
+	assert(!treq->pinned && !treq->writer);
 	weft_count_down(local->users);
 	local->pins++;
 	treq->pinned = true;
@@ -157,6 +162,7 @@ struct ns_errors tgt_ns_errors(const struct tgt_ns *ns)
 {
 	struct ns_errors sum = { 0 };
 
+	assert_on_control(ns->subsys->target);
 	for (unsigned i = 0; i < ns->subsys->target->npoll_groups; i++) {
 		sum.reads += atomic_load_explicit(&ns->local[i].read_errors, memory_order_relaxed);
 		sum.writes += atomic_load_explicit(&ns->local[i].write_errors,
@@ -167,6 +173,7 @@ struct ns_errors tgt_ns_errors(const struct tgt_ns *ns)
 
 void tgt_ns_import_errors(struct tgt_ns *ns, const struct ns_errors *errors)
 {
+	assert_on_control(ns->subsys->target);
 	atomic_store(&ns->local[0].read_errors, errors->reads);
 	atomic_store(&ns->local[0].write_errors, errors->writes);
 }

@@ -159,8 +159,9 @@ void tgt_free_after_barrier(struct weft_target *t, struct tgt_barrier *barrier, 
 
 /* ns_quiesce.c */
 void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce,
-			  struct weft_target *t);                  /* from any reactor */
-void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t); /* by the user that has it */
+			  struct weft_target *t); /* from any reactor */
+/* By the user that has it, on the reactor where quiesced() ran. */
+void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t);
 bool tgt_ns_quiesce_idle(const struct tgt_ns *ns);
 
 #endif

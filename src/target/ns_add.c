@@ -29,6 +29,7 @@ static struct ns_table *table_with(struct weft_subsys *s, uint32_t nsid, struct 
 	struct ns_table *old = table_of(s), *table;
 	uint32_t max = nsid_max(s) > nsid ? nsid_max(s) : nsid;
 
+	assert(nsid - 1 < WEFT_NSID_MAX);
 	table = calloc(1, sizeof(*table) + max * sizeof(table->ns[0]));
 	if (!table)
 		return NULL;
@@ -47,6 +48,7 @@ int tgt_ns_publish(struct weft_subsys *s, uint32_t nsid, struct tgt_ns *ns)
 	struct tgt_barrier *barrier = tgt_barrier_new(s->target);
 
 	assert_on_control(s->target);
+	assert(!ns != !tgt_ns_find(s, nsid)); /* a new one where there is none, or the end of one */
 	if (!table || !barrier) {
 		free(table);
 		free(barrier);
@@ -144,6 +146,7 @@ static struct tgt_ns *ns_new(struct weft_subsys *s, uint32_t nsid, struct weft_b
 
 void tgt_ns_free(struct tgt_ns *ns)
 {
+	assert(!ns->quiesced_by && weft_list_empty(&ns->quiesces));
 	weft_pages_free(ns->pair_buffer, TGT_PAIR_BYTES(ns));
 	free(atomic_load(&ns->resv));
 	free(ns->barrier);
@@ -203,6 +206,7 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 	if (!ns)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	ns->ana_group = options->ana_group ? options->ana_group : 1;
+	assert(ns->ana_group <= WEFT_ANA_GROUP_MAX); /* it is an index of every command */
 	rc = choose_uuid(ns, options, err);
 	if (rc == 0)
 		rc = load_reservation(ns, err);

@@ -24,6 +24,7 @@ static void quiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_gro
 {
 	struct ns_local *local = &barrier->ns->local[group->index];
 
+	assert(local->level == NS_QUIESCE_NONE && !local->barrier);
 	local->level = barrier->level;
 	if (tgt_ns_busy(local, barrier->level)) {
 		local->barrier = barrier;
@@ -37,6 +38,7 @@ static void quiesce_run_callback(struct weft_msg *msg)
 {
 	struct tgt_ns_quiesce *quiesce = container_of(msg, struct tgt_ns_quiesce, msg);
 
+	assert_on(quiesce->reactor);
 	quiesce->quiesced(quiesce);
 }
 
@@ -55,6 +57,7 @@ static void quiesce_next(struct tgt_ns *ns)
 {
 	struct weft_list *link = weft_list_pop(&ns->quiesces);
 
+	assert(!ns->quiesced_by);
 	if (!link) {
 		tgt_ns_drain_if_removed(ns);
 		return;
@@ -84,6 +87,7 @@ static void quiesce_enqueue(struct weft_msg *msg)
 
 void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce, struct weft_target *t)
 {
+	assert(quiesce->level == NS_QUIESCE_WRITERS || quiesce->level == NS_QUIESCE_ALL);
 	quiesce->msg.fn = quiesce_enqueue;
 	if (weft_reactor_self() == t->control)
 		quiesce_enqueue(&quiesce->msg);
@@ -96,6 +100,7 @@ static void unquiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_g
 	struct ns_local *local = &barrier->ns->local[group->index];
 	struct weft_list waiting, *link;
 
+	assert(local->level == barrier->level && !local->barrier);
 	weft_list_init(&waiting);
 	weft_list_splice(&waiting, &local->waiting);
 	local->level = NS_QUIESCE_NONE;
@@ -109,6 +114,7 @@ static void unquiesce_on_reactor(struct tgt_barrier *barrier, struct weft_poll_g
 
 static void unquiesce_reached(struct tgt_barrier *barrier)
 {
+	assert(barrier->ns->quiesced_by);
 	barrier->ns->quiesced_by = NULL;
 	quiesce_next(barrier->ns);
 }
@@ -124,6 +130,7 @@ static void unquiesce_start(struct weft_msg *msg)
 
 void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t)
 {
+	assert_on(ns->quiesced_by->reactor);
 	ns->unquiesce_msg.fn = unquiesce_start;
 	weft_reactor_post(t->control, &ns->unquiesce_msg);
 }

@@ -15,7 +15,7 @@
 
 /* --- removing --------------------------------------------------------------------------------- */
 
-static int close_storage(struct weft_offload *offload)
+static int ns_close_storage(struct weft_offload *offload)
 {
 	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 
@@ -23,7 +23,7 @@ static int close_storage(struct weft_offload *offload)
 	return 0;
 }
 
-static void storage_closed(struct weft_offload *offload, int rc)
+static void ns_storage_closed(struct weft_offload *offload, int rc)
 {
 	struct tgt_ns *ns = container_of(offload, struct tgt_ns, closing);
 	struct weft_target *t = ns->barrier->target;
@@ -31,17 +31,28 @@ static void storage_closed(struct weft_offload *offload, int rc)
 	void *arg = ns->removed_arg;
 
 	(void)rc;
+	assert_on_control(t);
 	tgt_ns_free(ns);
 	removed(arg);
 	tgt_target_teardown_done(t);
+}
+
+static bool ns_is_unused(const struct tgt_ns *ns)
+{
+	for (unsigned i = 0; i < ns->barrier->target->npoll_groups; i++)
+		if (tgt_ns_busy(&ns->local[i], NS_QUIESCE_MEMORY) || ns->local[i].barrier ||
+		    !weft_list_empty(&ns->local[i].waiting))
+			return false;
+	return true;
 }
 
 /* Closing may take long: the file system writes back a file, the kernel frees large memory. So it
  * is offloaded. */
 static void ns_drained(struct tgt_barrier *barrier)
 {
-	weft_offload_start(&barrier->ns->closing, barrier->target->control, close_storage,
-			   storage_closed);
+	assert(ns_is_unused(barrier->ns) && tgt_ns_quiesce_idle(barrier->ns));
+	weft_offload_start(&barrier->ns->closing, barrier->target->control, ns_close_storage,
+			   ns_storage_closed);
 }
 
 static void ns_drain_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
@@ -52,6 +63,7 @@ static void ns_drain_on_reactor(struct tgt_barrier *barrier, struct weft_poll_gr
 		tgt_barrier_arrive(barrier, group);
 		return;
 	}
+	assert(!local->barrier);
 	local->barrier = barrier;
 	local->barrier_awaits = NS_QUIESCE_MEMORY;
 	weft_poll_group_start_reclaim(group);
@@ -59,7 +71,7 @@ static void ns_drain_on_reactor(struct tgt_barrier *barrier, struct weft_poll_gr
 
 void tgt_ns_drain_if_removed(struct tgt_ns *ns)
 {
-	assert_on_control(ns->barrier->target);
+	assert(tgt_ns_quiesce_idle(ns));
 	if (!ns->removing)
 		return;
 	ns->barrier->on_reactor = ns_drain_on_reactor;
@@ -71,6 +83,7 @@ static void ns_removal_begin(struct tgt_ns *ns, void (*done)(void *arg), void *a
 {
 	bool idle = tgt_ns_quiesce_idle(ns);
 
+	assert(!ns->removing);
 	ns->barrier->target->teardowns++; /* the target's end waits for it */
 	ns->removing_since_ns = weft_reactor_now_ns(ns->barrier->target->control);
 	ns->removing = true;
@@ -105,6 +118,7 @@ static void ns_closed(void *arg)
 {
 	struct weft_subsys *s = arg;
 
+	assert_on_control(s->target);
 	if (!weft_count_down(s->ns_closing))
 		tgt_subsys_namespaces_closed(s);
 }
@@ -114,7 +128,7 @@ void tgt_ns_close_all(struct weft_subsys *s)
 	struct ns_table *table = atomic_load_explicit(&s->table, memory_order_relaxed);
 
 	assert_on_control(s->target);
-	assert(!s->ns_closing);
+	assert(s->removing && weft_list_empty(&s->ctrls) && !s->ns_closing);
 	s->ns_closing = 1;
 	for (uint32_t i = 0; table && i < table->nsid_max; i++) {
 		if (!table->ns[i])

@@ -27,6 +27,7 @@ struct resize {
 
 static void resize_finish(struct resize *resize, int rc)
 {
+	assert_on_control(resize->target);
 	resize->done(resize->arg, rc, &resize->err);
 	free(resize);
 }
@@ -52,7 +53,9 @@ static void resize_storage_done(struct weft_offload *offload, int rc)
 	struct resize *resize = container_of(offload, struct resize, offload);
 	struct tgt_ns *ns = resize->quiesce.ns;
 
+	assert(ns->quiesced_by == &resize->quiesce);
 	weft_backend_resize_end(&resize->storage, !rc);
+	assert(!(ns->be->size & ((1u << ns->lba_shift) - 1)));
 	atomic_store(&ns->blocks, ns->be->size >> ns->lba_shift);
 	if (!ns->removing)
 		notify_resized(ns, rc);
@@ -83,6 +86,7 @@ static void resize_quiesced(struct tgt_ns_quiesce *quiesce)
 	struct tgt_ns *ns = quiesce->ns;
 	int rc;
 
+	assert(!ns || ns->quiesced_by == quiesce);
 	if (!ns || ns->removing)
 		rc = weft_fail(&resize->err, -ENOENT, "the namespace is being removed");
 	else

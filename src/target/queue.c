@@ -70,6 +70,8 @@ static void queue_free_on_reactor(struct weft_msg *msg)
 {
 	struct tgt_queue *queue = container_of(msg, struct tgt_queue, msg);
 
+	assert_on(queue->qp->group->reactor);
+	assert(tgt_queue_is_drained(queue));
 	weft_qpair_free(queue->qp);
 	free(queue);
 }
@@ -80,6 +82,7 @@ static void queue_gone_on_control(struct weft_msg *msg)
 	struct weft_reactor *r = queue->qp->group->reactor;
 
 	tgt_ctrl_queue_gone(queue->ctrl, queue);
+	assert(weft_list_empty(&queue->resv_changes) && weft_list_empty(&queue->drain_waits));
 	queue->msg.fn = queue_free_on_reactor;
 	weft_reactor_post(r, &queue->msg);
 }
@@ -136,7 +139,7 @@ void tgt_queue_closed(struct weft_qpair *qp)
 		return;
 	}
 	weft_debug("%s: queue %u ended: %s", queue->ctrl->hostnqn, queue->qid, qp->why);
-	assert(queue->io_state != TGT_QUEUE_IO_DRAINED);
+	assert(!tgt_queue_is_drained(queue) && !queue->fused_first);
 	queue->io_state = TGT_QUEUE_IO_DRAINED;
 	queue->msg.fn = queue_gone_on_control;
 	weft_reactor_post(qp->group->control, &queue->msg);
@@ -146,6 +149,7 @@ static void queue_close_on_reactor(struct weft_msg *msg)
 {
 	struct tgt_queue *queue = container_of(msg, struct tgt_queue, close_msg);
 
+	assert_on(queue->qp->group->reactor);
 	weft_qpair_close(queue->qp, "%s", queue->close_why);
 }
 

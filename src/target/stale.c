@@ -67,6 +67,7 @@ static void stale_drained(struct tgt_drain_wait *drain, bool all)
 {
 	struct stale_wait *stale = container_of(drain, struct stale_wait, drain);
 
+	assert(!stale->scans_left);
 	if (all) {
 		stale->go_on(stale->req);
 	} else {
@@ -100,6 +101,7 @@ void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 	struct stale_wait *stale = calloc(1, sizeof(*stale));
 
 	assert_on_control(t);
+	assert(req->data_len >= sizeof(stale->data));
 	if (stale)
 		stale->barrier = tgt_barrier_new(t);
 	if (!stale || !stale->barrier) {

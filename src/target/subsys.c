@@ -32,6 +32,7 @@ static void set_cntlid_range(struct weft_subsys *s, const struct weft_subsys_opt
 		 node = options->node ? options->node : 1;
 	uint16_t share = (uint16_t)(NVME_CNTLID_MAX / nodes);
 
+	assert(node <= nodes && nodes <= WEFT_NODES_MAX);
 	s->cntlid_first = (uint16_t)((node - 1) * share + 1);
 	s->cntlid_last = (uint16_t)(node * share);
 }
@@ -67,6 +68,7 @@ static void subsys_free(struct weft_subsys *s)
 {
 	struct tgt_host *host, *tmp;
 
+	assert(weft_list_empty(&s->ctrls) && !s->resv_changes && !s->ns_closing);
 	weft_list_for_each_safe(host, tmp, &s->hosts, link)
 		free(host);
 	tgt_cluster_free(s);
@@ -119,6 +121,7 @@ void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint
 	uint64_t least = revision;
 
 	assert_on_control(s->target);
+	assert(who < TGT_CONSUMERS);
 	s->consumed[who] = revision;
 	for (int i = 0; i < TGT_CONSUMERS; i++)
 		if (s->consumed[i] < least)
@@ -208,6 +211,8 @@ static void subsys_store_closed(void *arg)
 	void (*removed)(void *arg) = s->removed;
 	void *removed_arg = s->removed_arg;
 
+	assert_on_control(t);
+	assert(s->removing);
 	weft_list_remove(&s->link);
 	if (s->discovery)
 		t->discovery = NULL;
@@ -262,6 +267,7 @@ static struct tgt_host *find_host(const struct weft_subsys *s, const char *hostn
 {
 	struct tgt_host *host;
 
+	assert_on_control(s->target);
 	weft_list_for_each(host, &s->hosts, link)
 		if (!strcmp(host->nqn, hostnqn))
 			return host;

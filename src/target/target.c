@@ -139,6 +139,9 @@ static void stop_when_empty(struct weft_timer *timer)
 		weft_timer_set(t->control, &t->stop_timer, 1);
 		return;
 	}
+	assert(!t->teardowns && !t->nqueues && !t->nevicting && !t->nunlisted);
+	assert(weft_list_empty(&t->subsystems) && weft_list_empty(&t->listeners));
+	assert(weft_list_empty(&t->drain_waits) && weft_list_empty(&t->resv_change_queues));
 	weft_task_cancel(&t->resv_queue_task);
 	target_free(t);
 	stopped(arg);
@@ -187,6 +190,7 @@ void weft_target_stop(struct weft_target *t, void (*done)(void *arg), void *arg)
 	struct weft_subsys *s, *tmp;
 
 	assert_on_control(t);
+	assert(!t->stopped);
 	t->stopped = done;
 	t->stopped_arg = arg;
 	t->teardowns++; /* ours, until all were told to close */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "target/io/io.h"
 
 struct tgt_tenants {
@@ -54,6 +55,7 @@ static struct tgt_tenant *tenant_of_address(const struct weft_subsys *s, const c
 {
 	struct weft_target *t = s->target;
 
+	assert_on_control(t);
 	if (tgt_host_listed(s, hostnqn))
 		return NULL;
 	return &t->tenants->addresses[weft_addr_counts_index(&t->anonymous, peer)];
@@ -129,6 +131,7 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 	struct tgt_flow *flow = flow_find(t, tenant, ctrl->hostnqn);
 
 	assert_on_control(ctrl->subsys->target);
+	assert(!ctrl->flow);
 	if (ctrl->subsys->discovery) {
 		ctrl->flow = &t->tenants->unknown;
 		return 0;
@@ -144,16 +147,28 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 	return 0;
 }
 
-/* Its commands are back: nothing of it waits. */
+static bool flow_is_idle(const struct weft_target *t, const struct tgt_flow *flow)
+{
+	for (unsigned i = 0; i < t->npoll_groups; i++) {
+		const struct tgt_flow_local *local = &flow->per_reactor[i];
+
+		if (local->lists || !weft_list_empty(&local->waiting) ||
+		    !weft_list_empty(&local->wake_task.link) ||
+		    !weft_list_empty(&local->bulk.fair.waiters))
+			return false;
+	}
+	return weft_list_empty(&flow->reqs) && weft_list_empty(&flow->ready);
+}
+
 void tgt_flow_leave(struct tgt_ctrl *ctrl)
 {
 	struct tgt_flow *flow = ctrl->flow;
 
 	assert_on_control(ctrl->subsys->target);
 	ctrl->flow = NULL;
-	if (!flow || ctrl->subsys->discovery || --flow->ctrls)
+	if (!flow || ctrl->subsys->discovery || weft_count_down(flow->ctrls))
 		return;
-	assert(weft_list_empty(&flow->reqs) && !flow->own.queues);
+	assert(flow_is_idle(ctrl->subsys->target, flow) && !flow->own.queues);
 	weft_list_remove(&flow->link);
 	free(flow);
 }
@@ -194,5 +209,6 @@ int tgt_tenants_create(struct weft_target *t)
 
 void tgt_tenants_destroy(struct weft_target *t)
 {
+	assert(!t->tenants || weft_list_empty(&t->tenants->flows));
 	free(t->tenants);
 }

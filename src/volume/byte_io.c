@@ -46,6 +46,7 @@ static int run_blocks(struct weft_volume *volume, enum weft_op_code op, unsigned
 		.iovcnt = iovcnt,
 	};
 
+	assert(!((span->start | span->length) & (volume->info.block_size - 1)));
 	return weft_volume_run(volume, &cmd, NULL);
 }
 
@@ -99,6 +100,7 @@ static int read_edges(struct weft_volume *volume, const struct weft_block_span *
 	uint64_t last = span->start + span->length - volume->info.block_size;
 	int rc = 0;
 
+	assert(!weft_block_span_is_aligned(span) && last >= span->start);
 	if (span->head)
 		rc = read_block(volume, edges, span->start);
 	if (!rc && span->tail)
@@ -170,6 +172,7 @@ static int zero_blocks(struct weft_volume *volume, const struct weft_block_span 
 	struct weft_range_lock range;
 	int rc;
 
+	assert(weft_block_span_is_aligned(span));
 	if (!volume->can_zero)
 		return write_zero_data(volume, span->length, span->start, flags & WEFT_FUA);
 	weft_range_lock_acquire(&volume->write_locks, &range, span->start, span->length);

@@ -2,6 +2,7 @@
 #ifndef WEFT_VOLUME_INTERNAL_H
 #define WEFT_VOLUME_INTERNAL_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -123,13 +124,13 @@ struct weft_block_span {
 	uint32_t head, tail;    /* bytes of the first and last block that the range leaves out */
 };
 
-/* Blocks are a power of two. */
 static inline struct weft_block_span weft_block_span_of(uint64_t offset, uint64_t length,
 							uint32_t block)
 {
 	uint64_t mask = block - 1, start = offset & ~mask;
 	uint64_t end = (offset + length + mask) & ~mask;
 
+	assert(block && !(block & (block - 1)) && length);
 	return (struct weft_block_span){ .start = start,
 					 .length = end - start,
 					 .head = (uint32_t)(offset - start),

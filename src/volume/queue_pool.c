@@ -10,6 +10,7 @@
  * Invariant: a queue is on the stack of free ones, or it belongs to one thread. */
 #include "volume/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ void weft_queue_pool_close(struct weft_queue_pool *queues)
 {
 	if (!queues)
 		return;
+	assert(queues->nfree == queues->count); /* nobody has one */
 	while (queues->nfree)
 		weft_queue_close(queues->free[--queues->nfree]);
 	pthread_cond_destroy(&queues->given_back);
@@ -66,12 +68,14 @@ static struct weft_queue *pool_take_queue(struct weft_queue_pool *queues)
 		pthread_cond_wait(&queues->given_back, &queues->lock);
 	queue = queues->free[--queues->nfree];
 	pthread_mutex_unlock(&queues->lock);
+	assert(queue);
 	return queue;
 }
 
 static void pool_put_queue(struct weft_queue_pool *queues, struct weft_queue *queue, bool as_last)
 {
 	pthread_mutex_lock(&queues->lock);
+	assert(queues->nfree < queues->count);
 	if (as_last)
 		memmove(&queues->free[1], queues->free, queues->nfree * sizeof(queue));
 	queues->free[as_last ? 0 : queues->nfree] = queue;

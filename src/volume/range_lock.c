@@ -5,6 +5,8 @@
  * threads: a list will do. */
 #include "volume/internal.h"
 
+#include <assert.h>
+
 void weft_range_locks_init(struct weft_range_locks *ranges)
 {
 	pthread_mutex_init(&ranges->lock, NULL);
@@ -14,6 +16,7 @@ void weft_range_locks_init(struct weft_range_locks *ranges)
 
 void weft_range_locks_destroy(struct weft_range_locks *ranges)
 {
+	assert(weft_list_empty(&ranges->held));
 	pthread_cond_destroy(&ranges->released);
 	pthread_mutex_destroy(&ranges->lock);
 }
@@ -34,6 +37,7 @@ void weft_range_lock_acquire(struct weft_range_locks *ranges, struct weft_range_
 {
 	range->start = start;
 	range->end = start + length;
+	assert(range->start < range->end); /* an empty one would exclude nobody */
 	pthread_mutex_lock(&ranges->lock);
 	while (overlaps_held(ranges, range))
 		pthread_cond_wait(&ranges->released, &ranges->lock);
@@ -44,6 +48,7 @@ void weft_range_lock_acquire(struct weft_range_locks *ranges, struct weft_range_
 void weft_range_lock_release(struct weft_range_locks *ranges, struct weft_range_lock *range)
 {
 	pthread_mutex_lock(&ranges->lock);
+	assert(!weft_list_empty(&ranges->held) && range->link.next != &range->link);
 	weft_list_remove(&range->link);
 	pthread_cond_broadcast(&ranges->released);
 	pthread_mutex_unlock(&ranges->lock);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "base/err.h"
 #include "volume/internal.h"
 
@@ -90,6 +91,7 @@ void weft_volume_close(struct weft_volume *volume)
 	struct weft_volume_conn *conn = volume->conn;
 	bool last;
 
+	assert(!volume->nr_running);
 	pthread_mutex_lock(&conn->lock);
 	weft_list_remove(&volume->link);
 	last = conn->closed && weft_list_empty(&conn->volumes);
@@ -195,6 +197,7 @@ static int check_unflushed(struct weft_volume *volume, unsigned *flush_reported,
 		return weft_fail(err, -ENOTRECOVERABLE,
 				 "Flush: the controller died before what it was given was flushed, "
 				 "and others do not share the namespace");
+	assert(*flush_reported <= volume->unflushed_losses);
 	if (*flush_reported == volume->unflushed_losses)
 		return 0;
 	*flush_reported = volume->unflushed_losses;
@@ -238,7 +241,7 @@ static int run_with_reconnect(struct weft_volume *volume, struct weft_cmd *cmd,
 		first = (struct weft_err){};
 		rc = run_once(volume, cmd, flush_reported, &first);
 	}
-	volume->nr_running--;
+	weft_count_down(volume->nr_running);
 	if (rc < 0)
 		weft_fail(err, rc, "%s", first.text);
 	return rc == -ENOTCONN || rc == -ECONNRESET ? -EIO : rc;
@@ -267,6 +270,7 @@ unsigned weft_volume_extents(struct weft_volume *volume, uint64_t offset, uint64
 {
 	int n = -ESTALE;
 
+	assert(length && max);
 	pthread_rwlock_rdlock(&volume->conn->ctrl_lock);
 	if (volume->ns)
 		n = weft_ns_extents(volume->ns, offset, length, extents, max, NULL);

@@ -15,6 +15,7 @@
  * there is none. */
 #include "volume/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ static bool next_volume_to_reopen(struct weft_volume_conn *conn, struct weft_ns_
 	volume = container_of(conn->volumes.next, struct weft_volume, link);
 	found = !weft_list_empty(&conn->volumes) && volume->reopen_pass != conn->reopen_pass;
 	if (found) {
+		assert(!conn->reopening);
 		volume->reopen_pass = conn->reopen_pass;
 		weft_list_remove(&volume->link);
 		weft_list_push(&conn->volumes, &volume->link);
@@ -109,6 +111,7 @@ static void set_next_ns(struct weft_volume_conn *conn, struct weft_ns *ns)
 
 	pthread_mutex_lock(&conn->lock);
 	volume = take_ptr(&conn->reopening);
+	assert(!volume || !volume->next_ns);
 	if (volume)
 		volume->next_ns = take_ptr(&ns);
 	pthread_mutex_unlock(&conn->lock);
@@ -133,6 +136,7 @@ static void switch_ctrl(struct weft_volume_conn *conn, struct weft_volume_ctrl *
 	struct weft_volume_ctrl old = conn->vctrl;
 	struct weft_volume *volume;
 
+	assert(old.ctrl && vctrl->ctrl != old.ctrl);
 	pthread_rwlock_wrlock(&conn->ctrl_lock);
 	pthread_mutex_lock(&conn->lock);
 	conn->vctrl = *vctrl;
@@ -178,6 +182,7 @@ static bool replace_ctrl(struct weft_volume_conn *conn)
 {
 	struct weft_volume_ctrl vctrl;
 
+	assert(!conn->closed);
 	if (ctrl_open(conn, &vctrl, NULL) < 0)
 		return false;
 	reopen_all_ns(conn, vctrl.ctrl);
@@ -250,6 +255,7 @@ static int open_events(struct weft_volume_conn *conn, struct weft_err *err)
 
 void weft_volume_conn_free(struct weft_volume_conn *conn)
 {
+	assert(weft_list_empty(&conn->volumes) && !conn->reopening && !conn->vctrl.ctrl);
 	weft_closep(&conn->epoll_fd);
 	weft_closep(&conn->replaced_fd);
 	pthread_mutex_destroy(&conn->replace_lock);
@@ -288,6 +294,7 @@ void weft_volume_conn_close(struct weft_volume_conn *conn)
 
 	if (!conn)
 		return;
+	assert(!conn->closed);
 	pthread_mutex_lock(&conn->lock);
 	weft_list_for_each(volume, &conn->volumes, link) {
 		if (volume->ns)

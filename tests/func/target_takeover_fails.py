@@ -433,6 +433,11 @@ WRONG_STATE = (
     (dict(controllers=[CTRL | dict(error_log="00" * 64)]), "cannot be one of this target"),
     (dict(controllers=[CTRL | dict(namespaces_changed=list(range(1, 1100)))]),
      "cannot be one of this target"),
+    # With a thousand that are no namespaces of ours, the next one would not fit.
+    (dict(controllers=[CTRL | dict(namespaces_changed=list(range(1001, 2025)))]),
+     "cannot be one of this target"),
+    (dict(controllers=[CTRL | dict(namespaces_changed=[0])]), "cannot be one of this target"),
+    (dict(controllers=[CTRL | dict(namespaces_changed=[2, 2])]), "cannot be one of this target"),
 )
 
 

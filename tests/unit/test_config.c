@@ -47,6 +47,33 @@ static int read_text(const char *text, struct weft_doc *doc, struct weft_config 
 
 /* --- what is refused -------------------------------------------------------------------------- */
 
+/* Each namespace without a number gets one, so that there must not be more than numbers. */
+static void too_many_namespaces(void **state)
+{
+	static const char item[] = "      - backend: mem:1M\n";
+	char *text = malloc(sizeof(NS) + (WEFT_NSID_MAX + 1) * sizeof(item)), *at;
+
+	for (unsigned n = WEFT_NSID_MAX; n <= WEFT_NSID_MAX + 1; n++) {
+		struct weft_config config;
+		struct weft_doc doc;
+		struct weft_err err;
+		int rc;
+
+		at = stpcpy(text, NS);
+		for (unsigned i = 0; i < n; i++)
+			at = stpcpy(at, item);
+		rc = read_text(text, &doc, &config, &err);
+		assert_int_equal(rc, n > WEFT_NSID_MAX ? -EINVAL : 0);
+		if (n > WEFT_NSID_MAX)
+			assert_string_equal(err.text,
+					    "weft.yaml:3: subsystems[0].namespaces: expected at "
+					    "most 1024, got 1025");
+		weft_config_free(&config);
+		weft_doc_free(&doc);
+	}
+	free(text);
+}
+
 static const struct {
 	const char *text, *why;
 } bad[] = {
@@ -590,11 +617,11 @@ static int leave_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(config_bad),      cmocka_unit_test(config_unreadable),
-		cmocka_unit_test(config_defaults), cmocka_unit_test(config_everything),
-		cmocka_unit_test(flags_are_named), cmocka_unit_test(flags_given_twice),
-		cmocka_unit_test(params_bad),      cmocka_unit_test(yaml_comes_back),
-		cmocka_unit_test(cpus_format),
+		cmocka_unit_test(config_bad),        cmocka_unit_test(too_many_namespaces),
+		cmocka_unit_test(config_unreadable), cmocka_unit_test(config_defaults),
+		cmocka_unit_test(config_everything), cmocka_unit_test(flags_are_named),
+		cmocka_unit_test(flags_given_twice), cmocka_unit_test(params_bad),
+		cmocka_unit_test(yaml_comes_back),   cmocka_unit_test(cpus_format),
 	};
 
 	return cmocka_run_group_tests(tests, enter_folder, leave_folder);

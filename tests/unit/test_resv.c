@@ -589,14 +589,20 @@ static void hosts_are_told_in_order(void **state)
 		{ "B2 A1 B1 C3 B3 A2", 'C', "3" },
 		{ "D3 D2 D1 D1 D2 D3", 'D', "321123" },
 	};
+	const struct weft_reactor_options options = { .engine = WEFT_ENGINE_EPOLL, .cpu = -1 };
+	struct weft_subsys *s = calloc(1, sizeof(*s));
 	struct tgt_ns ns = { .nsid = 7 };
+	struct weft_target t;
 
+	assert_int_equal(weft_reactor_create(&t.control, &options, NULL), 0);
+	s->target = &t;
 	for_each_row(i, cases) {
 		struct tgt_ctrl *ctrl = calloc(1, sizeof(*ctrl));
 		struct resv_notice notices[8] = { 0 };
-		struct resv_dispatch telling;
+		struct resv_dispatch telling = { 0 };
 		unsigned n = read_notices(notices, cases[i].notices);
 
+		ctrl->subsys = s;
 		weft_list_init(&ctrl->aers);
 		put_host(ctrl->hostid, cases[i].host);
 		assert_int_equal(tgt_resv_dispatch_begin(&telling, &ns, notices, n), 0);
@@ -609,6 +615,8 @@ static void hosts_are_told_in_order(void **state)
 		tgt_resv_dispatch_end(&telling);
 		free(ctrl);
 	}
+	weft_reactor_destroy(t.control);
+	free(s);
 }
 
 /* --- as the store has it ---------------------------------------------------------------------- */

@@ -30,17 +30,19 @@ static struct delay *delay_of(struct weft_backend *be)
 
 /* --- io --------------------------------------------------------------------------------------- */
 
-static void pass_on(struct weft_io *io)
+static void delay_pass_on(struct weft_io *io)
 {
-	int rc = weft_backend_submit(io->be->next, io);
+	int rc;
 
+	assert(io->be->next);
+	rc = weft_backend_submit(io->be->next, io);
 	if (rc < 0)
 		io->done(io, rc);
 }
 
-static void pass_on_at_turn(struct weft_task *task)
+static void delay_pass_on_at_turn(struct weft_task *task)
 {
-	pass_on(container_of(task, struct weft_io, bulk_task));
+	delay_pass_on(container_of(task, struct weft_io, bulk_task));
 }
 
 /* It had a turn when it was submitted, and could not use it. */
@@ -49,10 +51,10 @@ static void delay_over(struct weft_timer *timer)
 	struct weft_io *io = container_of(timer, struct weft_io, timer);
 
 	if (!io->be->clear_max || !weft_io_clears(io)) {
-		pass_on(io);
+		delay_pass_on(io);
 		return;
 	}
-	weft_task_init(&io->bulk_task, pass_on_at_turn);
+	weft_task_init(&io->bulk_task, delay_pass_on_at_turn);
 	weft_reactor_bulk_retry(weft_reactor_self(), &io->bulk_task);
 }
 

@@ -39,6 +39,7 @@ static void filter_close(struct weft_backend *be)
 {
 	struct weft_backend *next = be->next;
 
+	assert(be->size == next->size && be->spec == next->spec);
 	next->never_served = be->never_served;
 	free(container_of(be, struct weft_filter, be));
 	weft_backend_close(next);
@@ -50,6 +51,7 @@ void weft_filter_push(struct weft_filter *filter, struct weft_backend **be,
 	struct weft_backend *next = *be;
 	const struct weft_backend_ops *below = next->ops;
 
+	assert(next->size == weft_backend_storage(next)->size);
 	filter->ops = (struct weft_backend_ops){
 		.type = below->type,
 		.descriptor = below->descriptor ? filter_descriptor : NULL,
@@ -83,8 +85,10 @@ void weft_filter_push(struct weft_filter *filter, struct weft_backend **be,
 int weft_filter_push_all(struct weft_backend **be, const struct weft_spec *spec,
 			 struct weft_err *err)
 {
-	int rc = weft_error_push(be, spec);
+	int rc;
 
+	assert(!(*be)->next);
+	rc = weft_error_push(be, spec);
 	if (!rc)
 		rc = weft_delay_push(be, spec);
 	if (!rc)

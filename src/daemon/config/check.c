@@ -4,6 +4,7 @@
  * All checks run before anything is opened, so that a wrong configuration changes nothing. */
 #include "daemon/config/check.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -106,6 +107,9 @@ static int check_nsids(struct weft_decoder *d, struct weft_subsys_config *subsys
 	size_t old;
 	int rc = 0;
 
+	if (subsys->namespaces.count > WEFT_NSID_MAX)
+		return weft_decode_fail_at(d, "namespaces", "expected at most %d, got %u",
+					   WEFT_NSID_MAX, subsys->namespaces.count);
 	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
 		old = push_list_item(d, "namespaces", i);
 		rc = check_nsid(d, seen, &ns[i]);
@@ -128,6 +132,7 @@ static void assign_nsids(struct weft_subsys_config *subsys, json_t *seen)
 			snprintf(name, sizeof(name), "%u", next++);
 		while (json_object_get(seen, name));
 		ns[i].nsid = next - 1;
+		assert(ns[i].nsid <= WEFT_NSID_MAX);
 	}
 }
 

@@ -51,7 +51,8 @@ static int check_socket_path(struct weft_chased *at, const char *path, struct we
 	return rc < 0 ? fail_connect(path, err) : 0;
 }
 
-static int check_peer(int fd, const struct weft_chased *at, const char *path, struct weft_err *err)
+static int ctl_check_peer(int fd, const struct weft_chased *at, const char *path,
+			  struct weft_err *err)
 {
 	socklen_t size = sizeof(struct ucred);
 	struct ucred peer;
@@ -94,7 +95,7 @@ static int connect_to(const char *path, uint32_t limit_ms, struct weft_err *err)
 	set_limit(fd, limit_ms);
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return errno == EAGAIN ? -EAGAIN : fail_connect(path, err);
-	rc = check_peer(fd, &at, path, err);
+	rc = ctl_check_peer(fd, &at, path, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 

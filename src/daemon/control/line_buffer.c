@@ -19,8 +19,9 @@ void weft_line_buffer_free(struct weft_line_buffer *lines)
 	memset(lines, 0, sizeof(*lines));
 }
 
-static void move_to_front(struct weft_line_buffer *lines)
+static void line_buffer_compact(struct weft_line_buffer *lines)
 {
+	assert(lines->start <= lines->seen && lines->seen <= lines->end);
 	if (!lines->start)
 		return;
 	memmove(lines->bytes, lines->bytes + lines->start, lines->end - lines->start);
@@ -30,7 +31,7 @@ static void move_to_front(struct weft_line_buffer *lines)
 }
 
 /* One byte over the limit, for the newline. */
-static bool grow(struct weft_line_buffer *lines)
+static bool line_buffer_grow(struct weft_line_buffer *lines)
 {
 	size_t size = lines->size ? lines->size * 2 : SIZE_FIRST;
 	char *bytes;
@@ -47,8 +48,8 @@ static bool grow(struct weft_line_buffer *lines)
 
 char *weft_line_buffer_room(struct weft_line_buffer *lines, size_t *room)
 {
-	move_to_front(lines);
-	if (lines->end == lines->size && !grow(lines))
+	line_buffer_compact(lines);
+	if (lines->end == lines->size && !line_buffer_grow(lines))
 		return NULL;
 	*room = lines->size - lines->end;
 	return lines->bytes + lines->end;
@@ -64,6 +65,7 @@ bool weft_line_buffer_take(struct weft_line_buffer *lines, const char **line, si
 {
 	char *newline = NULL;
 
+	assert(lines->start <= lines->seen && lines->seen <= lines->end);
 	if (lines->end > lines->seen)
 		newline = memchr(lines->bytes + lines->seen, '\n', lines->end - lines->seen);
 	if (!newline) {

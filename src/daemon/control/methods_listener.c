@@ -7,7 +7,8 @@
 #include "daemon/internal.h"
 
 /* A subsystem that any host may use only because it is on loopback must not become reachable. */
-static int check_exposure(struct weft_daemon *d, const struct weft_uri *uri, struct weft_err *err)
+static int check_listener_exposure(struct weft_daemon *d, const struct weft_uri *uri,
+				   struct weft_err *err)
 {
 	void *first = json_object_iter(d->open_by_default);
 	char text[WEFT_URI_MAX];
@@ -33,7 +34,7 @@ static bool has_text(json_t *list, const char *text)
 	return false;
 }
 
-static int check_free(json_t *listeners, const struct weft_uri *uri, struct weft_err *err)
+static int check_listener_free(json_t *listeners, const struct weft_uri *uri, struct weft_err *err)
 {
 	char text[WEFT_URI_MAX];
 
@@ -75,9 +76,9 @@ void weft_method_listener_add(struct weft_rpc_call *call, void *params)
 	json_t *added;
 	int rc;
 
-	rc = check_free(before, &p->uri, &err);
+	rc = check_listener_free(before, &p->uri, &err);
 	if (!rc)
-		rc = check_exposure(d, &p->uri, &err);
+		rc = check_listener_exposure(d, &p->uri, &err);
 	if (!rc)
 		rc = weft_listener_add(d->target, &p->uri, &err);
 	if (rc < 0) {

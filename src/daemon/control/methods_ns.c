@@ -1,4 +1,5 @@
 /* methods_ns.c - namespace-add, namespace-resize, namespace-remove. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -51,17 +52,18 @@ struct ns_add {
 
 static void fail_add(struct ns_add *ns_add)
 {
+	assert(ns_add->rc < 0 && !ns_add->params.ns.be);
 	weft_rpc_fail(ns_add->call, ns_add->rc, &ns_add->err);
 	free(ns_add);
 }
 
-static int close_storage(struct weft_offload *offload)
+static int ns_add_close_storage(struct weft_offload *offload)
 {
 	weft_ns_config_free(&container_of(offload, struct ns_add, offload)->params.ns);
 	return 0;
 }
 
-static void storage_closed(struct weft_offload *offload, int rc)
+static void ns_add_storage_closed(struct weft_offload *offload, int rc)
 {
 	(void)rc;
 	fail_add(container_of(offload, struct ns_add, offload));
@@ -74,6 +76,7 @@ static int publish_ns(struct ns_add *ns_add)
 	struct weft_subsys *s;
 	int rc;
 
+	assert(p->ns.be);
 	if (d->stopping)
 		return weft_fail(&ns_add->err, -ECANCELED, "the target stops");
 	rc = check_add(d, p, &s, &ns_add->err);
@@ -91,6 +94,7 @@ static void answer_add(struct ns_add *ns_add)
 	struct weft_ns_add_params *p = &ns_add->params;
 	struct weft_target_ns_info info;
 
+	assert(!p->ns.be); /* it is the target's */
 	weft_daemon_log_ns(d, p->nqn, p->ns.nsid);
 	weft_daemon_find_ns(d, p->nqn, p->ns.nsid, &info);
 	weft_rpc_result_warned(ns_add->call,
@@ -99,24 +103,25 @@ static void answer_add(struct ns_add *ns_add)
 			       warn_backend(info.backend));
 }
 
-static int open_storage(struct weft_offload *offload)
+static int ns_add_open_storage(struct weft_offload *offload)
 {
 	struct ns_add *ns_add = container_of(offload, struct ns_add, offload);
 
 	return weft_config_ns_open(&ns_add->params.ns, false, &ns_add->err);
 }
 
-static void storage_opened(struct weft_offload *offload, int rc)
+static void ns_add_storage_opened(struct weft_offload *offload, int rc)
 {
 	struct ns_add *ns_add = container_of(offload, struct ns_add, offload);
 	struct weft_daemon *d = ns_add->call->rpc->daemon;
 
+	assert_on(d->control_reactor);
 	ns_add->rc = rc < 0 ? rc : publish_ns(ns_add);
 	if (!ns_add->rc)
 		answer_add(ns_add);
 	else if (ns_add->params.ns.be)
-		weft_offload_start(&ns_add->offload, d->control_reactor, close_storage,
-				   storage_closed);
+		weft_offload_start(&ns_add->offload, d->control_reactor, ns_add_close_storage,
+				   ns_add_storage_closed);
 	else
 		fail_add(ns_add);
 }
@@ -143,7 +148,8 @@ void weft_method_ns_add(struct weft_rpc_call *call, void *params)
 	ns_add->call = call;
 	ns_add->params = *p;
 	*p = (struct weft_ns_add_params){ 0 };
-	weft_offload_start(&ns_add->offload, d->control_reactor, open_storage, storage_opened);
+	weft_offload_start(&ns_add->offload, d->control_reactor, ns_add_open_storage,
+			   ns_add_storage_opened);
 }
 
 /* --- namespace-resize ------------------------------------------------------------------------- */

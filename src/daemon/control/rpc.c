@@ -1,6 +1,7 @@
 /* rpc.c - JSON-RPC 2.0: check a request, call its method, encode the answer. */
 #include "daemon/control/rpc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,11 +62,12 @@ char *weft_rpc_error_line(int code, const char *sentence)
 	return answer_line(NULL, "error", error_body(code, sentence, 0));
 }
 
-static void answer(struct weft_rpc_call *call, const char *kind, json_t *body)
+static void rpc_answer(struct weft_rpc_call *call, const char *kind, json_t *body)
 {
 	json_t *id = take_ptr(&call->id);
 	char *line = NULL;
 
+	assert(call->answer);
 	if (id)
 		line = answer_line(id, kind, body);
 	else
@@ -76,16 +78,18 @@ static void answer(struct weft_rpc_call *call, const char *kind, json_t *body)
 
 void weft_rpc_result(struct weft_rpc_call *call, json_t *result)
 {
-	answer(call, "result", result);
+	assert(call->method);
+	rpc_answer(call, "result", result);
 }
 
 static void call_error(struct weft_rpc_call *call, int code, const char *sentence, int rc)
 {
-	answer(call, "error", error_body(code, sentence, rc));
+	rpc_answer(call, "error", error_body(code, sentence, rc));
 }
 
 void weft_rpc_fail(struct weft_rpc_call *call, int rc, const struct weft_err *err)
 {
+	assert(rc < 0);
 	int code = rc == -EINVAL ? WEFT_RPC_INVALID_PARAMS : WEFT_RPC_FAILED;
 
 	call_error(call, code, err && err->text[0] ? err->text : strerror(-rc), rc);

@@ -4,6 +4,7 @@
  *
  * Settings that cannot change while running are those of the start. Identities that were derived
  * (serial, UUID) are written out, so that they stay. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -234,6 +235,8 @@ static void on_saved(struct weft_offload *offload, int rc)
 	struct weft_daemon *d = saving->call->rpc->daemon;
 	const char *wanted = saving->params.path, *path = saving->draft.at.path;
 
+	assert_on(d->control_reactor);
+	assert(d->saves.next == &saving->link);
 	if (rc < 0) {
 		weft_rpc_fail(saving->call, rc, &saving->err);
 	} else {
@@ -261,6 +264,7 @@ static void start_saving(struct saving *saving)
 {
 	struct weft_daemon *d = saving->call->rpc->daemon;
 
+	assert(d->saves.next == &saving->link && !saving->root);
 	saving->status = weft_status_json(d);
 	saving->root = copy_config_json(d, saving->status);
 	weft_offload_start(&saving->offload, d->control_reactor, write_saved_config, on_saved);

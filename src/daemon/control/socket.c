@@ -69,6 +69,7 @@ static void control_socket_maybe_free(struct weft_control_socket *c)
 
 	if (!c->closing || c->listening || c->nclients)
 		return;
+	assert(weft_list_empty(&c->clients));
 	free(c->path);
 	free(c);
 	done(arg);
@@ -78,6 +79,7 @@ static void client_free(struct client *client)
 {
 	struct weft_control_socket *c = client->control;
 
+	assert_on(c->reactor);
 	assert(!client->calling);
 	weft_sock_close(&client->sock);
 	weft_list_remove(&client->link);
@@ -94,6 +96,7 @@ static void on_received(struct weft_op *op, int res)
 {
 	struct client *client = container_of(op, struct client, rx);
 
+	assert(!client->calling && !client->out);
 	if (res > 0)
 		weft_line_buffer_filled(&client->in, (size_t)res);
 	else
@@ -127,12 +130,14 @@ static void on_sent(struct weft_op *op, int res)
 
 static void client_send(struct client *client)
 {
+	assert(client->tx_iov.iov_len);
 	client->tx.done = on_sent;
 	weft_sock_send(&client->sock, &client->tx, &client->tx_iov, 1);
 }
 
 static void client_set_answer(struct client *client, char *line)
 {
+	assert(!client->out && !client->calling);
 	client->out = line;
 	client->tx_iov = (struct iovec){ line, line ? strlen(line) : 0 };
 }
@@ -155,6 +160,7 @@ static void on_answer(struct weft_rpc_call *call, char *line)
 
 static void client_call(struct client *client, const char *line, size_t len)
 {
+	assert(!client->calling && !client->control->paused);
 	client->calling = true;
 	client->call.answer = on_answer;
 	weft_rpc_handle(client->control->rpc, &client->call, line, len);
@@ -175,6 +181,8 @@ static void client_advance(struct client *client)
 	size_t len, room;
 	char *at;
 
+	assert_on(client->control->reactor);
+	assert(!client->calling);
 	if (client->control->closing)
 		client_free(client);
 	else if (client->out)
@@ -235,13 +243,14 @@ static void poll_listener(struct weft_control_socket *c)
 	weft_sock_poll(&c->sock, &c->accept);
 }
 
-static void on_retry(struct weft_timer *timer)
+static void on_accept_retry(struct weft_timer *timer)
 {
 	poll_listener(container_of(timer, struct weft_control_socket, retry));
 }
 
 static void stop_listening(struct weft_control_socket *c)
 {
+	assert(c->closing);
 	c->listening = false;
 	weft_sock_close(&c->sock);
 	control_socket_maybe_free(c);
@@ -252,6 +261,8 @@ static void on_acceptable(struct weft_op *op, int res)
 	struct weft_control_socket *c = container_of(op, struct weft_control_socket, accept);
 	int fd;
 
+	assert_on(c->reactor);
+	assert(c->listening);
 	if (c->closing) {
 		stop_listening(c);
 		return;
@@ -298,15 +309,17 @@ int weft_control_socket_open(struct weft_control_socket **out, const char *path,
 int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor *r,
 			      const struct weft_rpc *rpc, struct weft_err *err)
 {
-	int rc = weft_sock_open(r, &c->sock, c->fd);
+	int rc;
 
+	assert(!c->reactor && c->fd >= 0);
+	rc = weft_sock_open(r, &c->sock, c->fd);
 	if (rc < 0)
 		return weft_fail(err, rc, "control socket %s: %s", c->path, strerror(-rc));
 	c->fd = -1;
 	c->reactor = r;
 	c->rpc = rpc;
 	c->accept.done = on_acceptable;
-	c->retry.fn = on_retry;
+	c->retry.fn = on_accept_retry;
 	c->listening = true;
 	poll_listener(c);
 	return 0;
@@ -316,6 +329,7 @@ int weft_control_socket_serve(struct weft_control_socket *c, struct weft_reactor
 
 void weft_control_socket_pause(struct weft_control_socket *c)
 {
+	assert(!c->paused && !c->closing);
 	c->paused = true;
 }
 
@@ -323,6 +337,7 @@ void weft_control_socket_resume(struct weft_control_socket *c)
 {
 	struct client *client, *next;
 
+	assert(c->paused && !c->closing);
 	c->paused = false;
 	if (c->deferred)
 		poll_listener(c);
@@ -368,7 +383,7 @@ void weft_control_socket_close(struct weft_control_socket *c, void (*done)(void 
 {
 	struct client *client;
 
-	assert(!c->paused);
+	assert(!c->paused && !c->closing);
 	c->closing = true;
 	c->done = done;
 	c->arg = arg;

@@ -1,6 +1,7 @@
 /* status.c - status: everything that runs, as one JSON value. */
 #include "daemon/internal.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 #include <weft/weft.h>
@@ -58,6 +59,7 @@ static void add_member(void *arg, const struct weft_member_info *info)
 	json_t *groups = json_array(), *lacks = json_array();
 	struct status_walk *w = arg;
 
+	assert(w->members); /* it is of a cluster */
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		if (info->serves[i])
 			json_array_append_new(groups, json_integer(i + 1));
@@ -74,6 +76,7 @@ static void add_group(void *arg, const struct weft_group_info *info)
 {
 	struct status_walk *w = arg;
 
+	assert(w->groups);
 	json_array_append_new(w->groups,
 			      json_pack("{s:I, s:I, s:I, s:s}", "ana_group",
 					(json_int_t)info->group, "owner", (json_int_t)info->owner,
@@ -84,6 +87,7 @@ static void add_host(void *arg, const char *hostnqn)
 {
 	struct status_walk *w = arg;
 
+	assert(w->hosts);
 	json_array_append_new(w->hosts, json_string(hostnqn));
 }
 
@@ -115,6 +119,7 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct status_walk *w = arg;
 
+	assert(w->namespaces && info->reservation < sizeof(reservations) / sizeof(*reservations));
 	json_array_append_new(w->namespaces,
 			      json_pack("{s:I, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:s, s:I, "
 					"s:I, s:I, s:o*}",
@@ -158,11 +163,13 @@ static json_t *ctrl_list(const struct status_walk *w, const char *key)
 {
 	json_t *ctrl = json_array_get(w->controllers, json_array_size(w->controllers) - 1);
 
+	assert(ctrl);
 	return json_object_get(ctrl, key);
 }
 
 static json_t *state_json(uint32_t group, enum weft_ana_state state)
 {
+	assert(state < WEFT_ANA_STATES);
 	return json_pack("{s:I, s:s}", "ana_group", (json_int_t)group, "state",
 			 weft_ana_names[state]);
 }
@@ -258,6 +265,7 @@ json_t *weft_status_json(struct weft_daemon *d)
 		.discovery = json_array(),
 	};
 
+	assert_on(d->control_reactor);
 	weft_target_visit(d->target, &visitor, &w);
 	return json_pack("{s:s, s:i, s:s, s:I, s:o, s:o, s:o, s:{s:o}, s:o, s:o}", "version",
 			 weft_version(), "pid", (int)getpid(), "engine",

@@ -12,6 +12,7 @@
  * (takeover/export.c).
  *
  * Invariant: the call is answered when the whole subsystem is there, or nothing of it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -50,8 +51,8 @@ static int check_namespaces(struct weft_daemon *d, const struct weft_subsys_conf
 	return 0;
 }
 
-static int check_new(struct weft_daemon *d, const struct weft_subsys_config *subsys,
-		     struct weft_err *err)
+static int check_new_subsys(struct weft_daemon *d, const struct weft_subsys_config *subsys,
+			    struct weft_err *err)
 {
 	const struct weft_doc no_places = { NULL };
 	char exposed[WEFT_URI_MAX];
@@ -71,22 +72,24 @@ static int check_new(struct weft_daemon *d, const struct weft_subsys_config *sub
 
 static void subsys_add_free(struct subsys_add *adding)
 {
+	assert(!adding->joining);
 	weft_list_remove(&adding->link);
 	weft_subsys_config_free(&adding->config);
 	free(adding);
 }
 
-static int close_storage(struct weft_offload *offload)
+static int subsys_add_close_storage(struct weft_offload *offload)
 {
 	weft_subsys_config_free(&container_of(offload, struct subsys_add, offload)->config);
 	return 0;
 }
 
-static void storage_closed(struct weft_offload *offload, int rc)
+static void subsys_add_storage_closed(struct weft_offload *offload, int rc)
 {
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
 	(void)rc;
+	assert(adding->rc < 0);
 	weft_rpc_fail(adding->call, adding->rc, &adding->err);
 	subsys_add_free(adding);
 }
@@ -97,11 +100,13 @@ static void on_add_undone(void *arg)
 	struct subsys_add *adding = arg;
 	struct weft_daemon *d = adding->call->rpc->daemon;
 
-	weft_offload_start(&adding->offload, d->control_reactor, close_storage, storage_closed);
+	weft_offload_start(&adding->offload, d->control_reactor, subsys_add_close_storage,
+			   subsys_add_storage_closed);
 }
 
 static void undo_add(struct subsys_add *adding, struct weft_subsys *s, struct weft_store *store)
 {
+	assert(adding->rc < 0 && !adding->joining);
 	if (s)
 		weft_subsys_remove(s, on_add_undone, adding);
 	else if (store)
@@ -117,7 +122,9 @@ static void publish_subsys(struct subsys_add *adding, struct weft_store *store)
 	json_auto_t *warnings = json_array();
 	struct weft_subsys *s = NULL;
 
-	adding->rc = check_new(d, config, &adding->err);
+	assert_on(d->control_reactor);
+	assert(!adding->joining);
+	adding->rc = check_new_subsys(d, config, &adding->err);
 	if (!adding->rc)
 		adding->rc = weft_config_subsys_apply(d, config, store, &s, &adding->err);
 	if (adding->rc < 0) {
@@ -138,6 +145,7 @@ static void on_joined(void *arg, int rc, struct weft_store *store, const struct 
 {
 	struct subsys_add *adding = arg;
 
+	assert(adding->joining && !store == (rc < 0));
 	adding->joining = NULL;
 	adding->rc = rc;
 	if (!rc) {
@@ -155,6 +163,7 @@ static int join_store(struct subsys_add *adding)
 	struct weft_daemon *d = adding->call->rpc->daemon;
 	const struct weft_store_options options = weft_config_store_options(d, &adding->config);
 
+	assert(!adding->joining);
 	if (d->stopping)
 		return weft_fail(&adding->err, -ECANCELED, "the target stops");
 	if (!options.spec[0])
@@ -162,14 +171,14 @@ static int join_store(struct subsys_add *adding)
 	return weft_store_join(&adding->joining, &options, on_joined, adding, &adding->err);
 }
 
-static int open_storage(struct weft_offload *offload)
+static int subsys_add_open_storage(struct weft_offload *offload)
 {
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
 	return weft_config_subsys_open(&adding->config, false, &adding->err);
 }
 
-static void storage_opened(struct weft_offload *offload, int rc)
+static void subsys_add_storage_opened(struct weft_offload *offload, int rc)
 {
 	struct subsys_add *adding = container_of(offload, struct subsys_add, offload);
 
@@ -194,12 +203,12 @@ void weft_method_subsys_add(struct weft_rpc_call *call, void *params)
 	adding->config = *config;
 	*config = (struct weft_subsys_config){ 0 };
 	weft_list_push(&d->adds, &adding->link);
-	adding->rc = check_new(d, &adding->config, &adding->err);
+	adding->rc = check_new_subsys(d, &adding->config, &adding->err);
 	if (adding->rc < 0)
 		on_add_undone(adding);
 	else
-		weft_offload_start(&adding->offload, d->control_reactor, open_storage,
-				   storage_opened);
+		weft_offload_start(&adding->offload, d->control_reactor, subsys_add_open_storage,
+				   subsys_add_storage_opened);
 }
 
 void weft_daemon_cancel_adds(struct weft_daemon *d)

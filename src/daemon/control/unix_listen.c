@@ -6,6 +6,7 @@
  *                                                └ no ─▶ unlink ─▶ bind again */
 #include "daemon/control/socket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -43,6 +44,7 @@ static int make_folder_of(const char *path, struct weft_err *err)
 	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int rc;
 
+	assert(path[0] == '/');
 	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
 	rc = weft_chase(&at, dir, err);
 	if (rc == 0 && !at.exists)

@@ -5,6 +5,7 @@
  * lost. */
 #include "daemon/takeover/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,7 +65,7 @@ int weft_channel_listen(char name[WEFT_CHANNEL_NAME_MAX])
 	return take_fd(&fd);
 }
 
-static int check_peer(int fd, pid_t *pid, struct weft_err *err)
+static int channel_check_peer(int fd, pid_t *pid, struct weft_err *err)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
@@ -85,7 +86,7 @@ int weft_channel_accept(int listener, pid_t *pid, struct weft_err *err)
 
 	if (fd < 0)
 		return weft_fail(err, -errno, "takeover: %s", strerror(errno));
-	rc = check_peer(fd, pid, err);
+	rc = channel_check_peer(fd, pid, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
@@ -103,7 +104,7 @@ int weft_channel_connect(const char *name, pid_t *pid, struct weft_err *err)
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + chars)) < 0)
 		return weft_fail(err, -errno, "takeover: the other side is gone: %s",
 				 strerror(errno));
-	rc = check_peer(fd, pid, err);
+	rc = channel_check_peer(fd, pid, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
@@ -133,6 +134,7 @@ static int send_frame(int fd, const struct weft_frame *frame, unsigned limit_ms)
 	_cleanup_(weft_freep) char *head = encode_head(frame, &size);
 	int rc;
 
+	assert(fd >= 0);
 	if (!head)
 		return -EINVAL;
 	rc = channel_send(fd, head, size, deadline_ns);
@@ -227,6 +229,7 @@ int weft_channel_recv(int fd, const char *step, unsigned limit_ms, struct weft_f
 {
 	int rc;
 
+	assert(fd >= 0);
 	*frame = (struct weft_frame){ 0 };
 	rc = recv_frame(fd, frame, channel_deadline(limit_ms));
 	if (rc < 0)

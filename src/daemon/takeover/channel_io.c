@@ -4,6 +4,7 @@
  * it. The socket never blocks: poll() waits for it. */
 #include "daemon/takeover/channel_io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static int wait_ready(bool send, int fd, uint64_t deadline_ns, bool *late)
 }
 
 /* sendmsg() or recvmsg(), after poll() where it would block. */
-static ssize_t transfer(bool send, int fd, struct msghdr *msg, uint64_t deadline_ns)
+static ssize_t channel_transfer(bool send, int fd, struct msghdr *msg, uint64_t deadline_ns)
 {
 	bool late;
 	ssize_t n;
@@ -56,14 +57,14 @@ static ssize_t transfer(bool send, int fd, struct msghdr *msg, uint64_t deadline
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-static int transfer_all(bool send, int fd, char *bytes, size_t len, uint64_t deadline_ns)
+static int channel_transfer_all(bool send, int fd, char *bytes, size_t len, uint64_t deadline_ns)
 {
 	size_t done = 0;
 
 	while (done < len) {
 		struct iovec iov = { bytes + done, len - done };
 		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-		ssize_t n = transfer(send, fd, &msg, deadline_ns);
+		ssize_t n = channel_transfer(send, fd, &msg, deadline_ns);
 
 		if (n < 0)
 			return (int)n;
@@ -74,12 +75,12 @@ static int transfer_all(bool send, int fd, char *bytes, size_t len, uint64_t dea
 
 int channel_send(int fd, const void *from, size_t len, uint64_t deadline_ns)
 {
-	return transfer_all(true, fd, (char *)from, len, deadline_ns);
+	return channel_transfer_all(true, fd, (char *)from, len, deadline_ns);
 }
 
 int channel_recv(int fd, void *to, size_t len, uint64_t deadline_ns)
 {
-	return transfer_all(false, fd, to, len, deadline_ns);
+	return channel_transfer_all(false, fd, to, len, deadline_ns);
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */
@@ -105,7 +106,7 @@ static ssize_t transfer_fds(bool send, int fd, union fds_control *control, unsig
 	msg->msg_iovlen = 1;
 	msg->msg_control = control->buf;
 	msg->msg_controllen = CMSG_SPACE(count * sizeof(int));
-	return transfer(send, fd, msg, deadline_ns);
+	return channel_transfer(send, fd, msg, deadline_ns);
 }
 
 static int send_some_fds(int fd, const int *fds, unsigned count, uint64_t deadline_ns)
@@ -114,6 +115,7 @@ static int send_some_fds(int fd, const int *fds, unsigned count, uint64_t deadli
 	struct msghdr msg = { 0 };
 	ssize_t n;
 
+	assert(count && count <= FDS_AT_ONCE);
 	control.align.cmsg_level = SOL_SOCKET;
 	control.align.cmsg_type = SCM_RIGHTS;
 	control.align.cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -153,6 +155,7 @@ static int recv_some_fds(int fd, struct weft_items *items, unsigned want, uint64
 	ssize_t n = transfer_fds(false, fd, &control, want, &msg, deadline_ns);
 	unsigned got;
 
+	assert(want && want <= FDS_AT_ONCE);
 	if (n < 0)
 		return (int)n;
 	got = copy_fds(&msg, (int *)items->at + items->count, want);

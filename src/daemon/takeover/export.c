@@ -80,6 +80,7 @@ static const char stop_reason[] = "this target is told to stop";
 
 static void export_enter(struct weft_takeover_export *export, enum export_state state)
 {
+	assert_on(export->daemon->control_reactor);
 	assert(states[state].from & 1u << export->state);
 	export->state = state;
 }
@@ -88,6 +89,7 @@ static void export_enter(struct weft_takeover_export *export, enum export_state 
 
 static void dismiss_successor(struct weft_takeover_export *export, const char *why)
 {
+	assert(export->state != EXPORT_OFFERED && export->state != EXPORT_GIVEN_UP);
 	weft_channel_send_failed(export->channel.fd, why);
 	weft_successor_release(&export->successor, export->channel.fd);
 	weft_control_socket_resume(export->daemon->control);
@@ -99,6 +101,7 @@ static void abort_export(struct weft_takeover_export *export, const char *why)
 	struct weft_daemon *d = export->daemon;
 	bool stop = export->stop;
 
+	assert(d->export == export);
 	weft_warn("takeover given up: %s (while %s)", why, states[export->state].name);
 	weft_timer_stop(d->control_reactor, &export->timeout);
 	d->export = NULL;
@@ -113,19 +116,21 @@ static void abort_export(struct weft_takeover_export *export, const char *why)
 		weft_daemon_stop(d);
 }
 
-static void poll_sock(struct weft_takeover_export *export, struct weft_sock *sock,
-		      void (*then)(struct weft_op *op, int res))
+static void export_poll(struct weft_takeover_export *export, struct weft_sock *sock,
+			void (*then)(struct weft_op *op, int res))
 {
+	assert(!export->polling);
 	export->op.done = then;
 	export->polling = true;
 	weft_sock_poll(sock, &export->op);
 }
 
 /* NULL: the takeover was given up meanwhile, and is freed now. */
-static struct weft_takeover_export *poll_done(struct weft_op *op)
+static struct weft_takeover_export *export_poll_done(struct weft_op *op)
 {
 	struct weft_takeover_export *export = container_of(op, struct weft_takeover_export, op);
 
+	assert(export->polling);
 	export->polling = false;
 	if (export->state != EXPORT_GIVEN_UP)
 		return export;
@@ -137,6 +142,7 @@ bool weft_takeover_export_cancel(struct weft_daemon *d)
 {
 	struct weft_takeover_export *export = d->export;
 
+	assert_on(d->control_reactor);
 	if (export->state == EXPORT_FREEZING) {
 		export->stop = true;
 		return false;
@@ -145,10 +151,13 @@ bool weft_takeover_export_cancel(struct weft_daemon *d)
 	return true;
 }
 
-static void on_timeout(struct weft_timer *timer)
+static void on_successor_timeout(struct weft_timer *timer)
 {
-	abort_export(container_of(timer, struct weft_takeover_export, timeout),
-		     "the other process takes too long");
+	struct weft_takeover_export *export = container_of(timer, struct weft_takeover_export,
+							   timeout);
+
+	assert(export->state == EXPORT_OFFERED || export->state == EXPORT_PREPARING);
+	abort_export(export, "the other process takes too long");
 }
 
 /* --- freeze and export ------------------------------------------------------------------------ */
@@ -163,6 +172,7 @@ static int send_state(struct weft_takeover_export *export)
 	struct weft_frame frame = { 0 };
 	int rc = weft_target_export(d->target, &state.target);
 
+	assert(export->state == EXPORT_EXPORTING);
 	if (!rc)
 		rc = weft_takeover_state_encode(&state, &frame);
 	if (!rc)
@@ -206,6 +216,7 @@ static void exit_after_export(struct weft_takeover_export *export)
 {
 	char state[32];
 
+	assert(export->state == EXPORT_EXPORTING && !export->stop);
 	snprintf(state, sizeof(state), "MAINPID=%d", (int)export->successor.pid);
 	weft_sd_notify(state);
 	weft_info("pid %d has taken over; leaving", (int)export->successor.pid);
@@ -219,6 +230,7 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 	struct weft_takeover_export *export = arg;
 	struct weft_err err = { "" };
 
+	assert(!export->polling);
 	if (rc < 0) {
 		abort_export(export, why->text);
 		return;
@@ -234,7 +246,7 @@ static void on_frozen(void *arg, int rc, const struct weft_err *why)
 
 static void on_freeze_frame(struct weft_op *op, int res)
 {
-	struct weft_takeover_export *export = poll_done(op);
+	struct weft_takeover_export *export = export_poll_done(op);
 	struct weft_frame frame;
 	struct weft_err err = { "" };
 
@@ -256,6 +268,7 @@ static int accept_channel(struct weft_takeover_export *export, struct weft_err *
 	pid_t pid;
 	int fd = weft_channel_accept(export->listener.fd, &pid, err), rc;
 
+	assert(export->state == EXPORT_OFFERED);
 	if (fd < 0)
 		return fd;
 	/* It blocks, so the reactor only polls it. */
@@ -270,9 +283,9 @@ static int accept_channel(struct weft_takeover_export *export, struct weft_err *
 	return 0;
 }
 
-static void on_connected(struct weft_op *op, int res)
+static void on_successor_connected(struct weft_op *op, int res)
 {
-	struct weft_takeover_export *export = poll_done(op);
+	struct weft_takeover_export *export = export_poll_done(op);
 	struct weft_err err = { "" };
 	struct weft_daemon *d;
 	int rc;
@@ -283,7 +296,7 @@ static void on_connected(struct weft_op *op, int res)
 	rc = accept_channel(export, &err);
 	if (rc == -EPERM) { /* another user's process: the successor may still connect */
 		weft_warn("%s", err.text);
-		poll_sock(export, &export->listener, on_connected);
+		export_poll(export, &export->listener, on_successor_connected);
 		return;
 	}
 	if (rc < 0) {
@@ -303,7 +316,7 @@ static void on_connected(struct weft_op *op, int res)
 		return;
 	}
 	weft_timer_set(d->control_reactor, &export->timeout, PREPARE_MS);
-	poll_sock(export, &export->channel, on_freeze_frame);
+	export_poll(export, &export->channel, on_freeze_frame);
 }
 
 /* --- the call of the successor ---------------------------------------------------------------- */
@@ -351,6 +364,7 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 	int fd = weft_channel_listen(name);
 	int rc = export ? 0 : -ENOMEM;
 
+	assert(!d->import);
 	if (!rc)
 		rc = fd < 0 ? fd : weft_sock_open(d->control_reactor, &export->listener, fd);
 	if (rc < 0) {
@@ -358,12 +372,14 @@ static int offer_channel(struct weft_daemon *d, uint32_t format, char name[WEFT_
 		free(export);
 		return weft_fail(err, rc, "a socket for the takeover: %s", strerror(-rc));
 	}
-	if (d->export) /* no successor has connected; while one has, calls wait */
+	if (d->export) {
+		assert(d->export->state == EXPORT_OFFERED); /* while one prepares, calls wait */
 		abort_export(d->export, "another process calls");
+	}
 	export->daemon = d;
 	export->format = format < WEFT_TAKEOVER_FORMAT ? format : WEFT_TAKEOVER_FORMAT;
-	export->timeout.fn = on_timeout;
-	poll_sock(export, &export->listener, on_connected);
+	export->timeout.fn = on_successor_timeout;
+	export_poll(export, &export->listener, on_successor_connected);
 	weft_timer_set(d->control_reactor, &export->timeout, CONNECT_MS);
 	d->export = export;
 	return 0;

@@ -1,5 +1,6 @@
 /* export_config.c - build the "prepare" frame: subsystems, allowed hosts, namespaces, and the
  * descriptors of their storage. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void *append_item(struct config_walk *w, struct weft_items *items, size_t
 	return memset(at + items->count++ * size, 0, size);
 }
 
-static void add_subsys(void *arg, const struct weft_subsys_info *info)
+static void config_add_subsys(void *arg, const struct weft_subsys_info *info)
 {
 	struct config_walk *w = arg;
 	struct weft_running_subsys *s;
@@ -47,25 +48,29 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 		s->access = info->allow_any_host ? WEFT_ALLOWED_ANY : WEFT_ALLOWED_LISTED;
 }
 
-static void add_host(void *arg, const char *hostnqn)
+static void config_add_host(void *arg, const char *hostnqn)
 {
 	struct config_walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;
 	char *host;
 
-	if (w->running.format < WEFT_TAKEOVER_FORMAT_ACCESS)
+	if (w->failed || w->running.format < WEFT_TAKEOVER_FORMAT_ACCESS)
 		return;
+	assert(w->running.subsystems.count);
 	host = append_item(w, &s[w->running.subsystems.count - 1].hosts, WEFT_NQN_MAX + 1);
 	if (host)
 		strcpy(host, hostnqn);
 }
 
-static void add_ns(void *arg, const struct weft_target_ns_info *info)
+static void config_add_ns(void *arg, const struct weft_target_ns_info *info)
 {
 	struct config_walk *w = arg;
 	struct weft_running_subsys *s = w->running.subsystems.at;
 	struct weft_running_ns *ns;
 
+	if (w->failed) /* perhaps its subsystem is not there */
+		return;
+	assert(w->running.subsystems.count);
 	ns = append_item(w, &s[w->running.subsystems.count - 1].namespaces, sizeof(*ns));
 	if (!ns)
 		return;
@@ -82,15 +87,16 @@ static void add_ns(void *arg, const struct weft_target_ns_info *info)
 
 int weft_takeover_export_config(struct weft_daemon *d, uint32_t format, int channel)
 {
-	const struct weft_target_visitor visitor = { .subsys = add_subsys,
-						     .host = add_host,
-						     .ns = add_ns };
+	const struct weft_target_visitor visitor = { .subsys = config_add_subsys,
+						     .host = config_add_host,
+						     .ns = config_add_ns };
 	struct config_walk w = { .running = { .format = format,
 					      .depth = d->config->depth,
 					      .queues = d->config->queues } };
 	struct weft_frame frame = { 0 };
 	int rc;
 
+	assert(format && format <= WEFT_TAKEOVER_FORMAT);
 	weft_target_visit(d->target, &visitor, &w);
 	rc = w.failed ? -ENOMEM : weft_running_config_encode(&w.running, &frame);
 	if (!rc)

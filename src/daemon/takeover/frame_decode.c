@@ -2,6 +2,7 @@
  * be another version. */
 #include "daemon/takeover/frames.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct cursor {
 
 static int next_fd(struct cursor *cursor, int *fd, struct weft_err *err)
 {
+	assert(cursor->fds <= cursor->frame->fds.count);
 	if (cursor->fds == cursor->frame->fds.count)
 		return weft_fail(err, -EPROTO, "takeover: a descriptor is missing");
 	*fd = take_fd((int *)cursor->frame->fds.at + cursor->fds++);
@@ -47,6 +49,7 @@ static void *next_bytes(struct cursor *cursor, size_t count, struct weft_err *er
 {
 	void *bytes = NULL;
 
+	assert(cursor->bytes <= cursor->frame->bytes.count);
 	if (count > cursor->frame->bytes.count - cursor->bytes) {
 		weft_fail(err, -EPROTO, "takeover: bytes are missing");
 		return NULL;

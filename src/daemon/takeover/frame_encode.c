@@ -1,4 +1,5 @@
 /* frame_encode.c - structs become a frame, by the schemas that decode it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ static json_t *encode_map(const struct weft_schema *map, const void *at)
 static int begin_frame(struct weft_frame *frame, const char *step, uint32_t format,
 		       const struct weft_schema *map, const void *at, size_t fds)
 {
+	assert(format && format <= WEFT_TAKEOVER_FORMAT);
 	*frame = (struct weft_frame){ .doc = encode_map(map, at) };
 	frame->fds.at = calloc(fds ? fds : 1, sizeof(int));
 	if (!frame->doc || !frame->fds.at)
@@ -101,6 +103,7 @@ static int begin_frame(struct weft_frame *frame, const char *step, uint32_t form
 
 static void add_fd(struct weft_frame *frame, int fd)
 {
+	assert(fd >= 0);
 	((int *)frame->fds.at)[frame->fds.count++] = fd;
 }
 
@@ -188,5 +191,6 @@ int weft_takeover_state_encode(const struct weft_takeover_state *state, struct w
 		return -ENOMEM;
 	add_fd(frame, state->control);
 	add_target(frame, target);
+	assert(frame->bytes.count == size); /* there is room for so many */
 	return 0;
 }

@@ -21,7 +21,7 @@ char *weft_hex_encode(const void *bytes, size_t len)
 	return text;
 }
 
-static int digit(char c)
+static int hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -36,7 +36,7 @@ long weft_hex_decode(const char *text, void *bytes, size_t room)
 	if (len % 2 || len / 2 > room)
 		return -EINVAL;
 	for (size_t i = 0; i < len / 2; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return -EINVAL;

@@ -6,6 +6,7 @@
  *
  * Hosts wait from "freeze" to "go". Before "go" the old process owns all descriptors: after an
  * error this process exits at once and sends nothing on them. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,8 @@ static void start_serving(struct weft_takeover_import *import)
 	struct weft_daemon *d = import->daemon;
 	const struct weft_takeover_state *state = &import->state;
 
+	assert_on(d->control_reactor);
+	assert(d->import == import && !d->export);
 	weft_target_thaw(d->target);
 	weft_info("took over from pid %d with %u connection%s, which waited for %.2f ms, %.2f of it "
 		  "for what was under way",
@@ -107,7 +110,7 @@ static int wait_for_go(struct weft_takeover_import *import, struct weft_err *err
 }
 
 /* The listeners are the old process's, the allowed hosts are those of our configuration. */
-static int check_exposure(struct weft_daemon *d, struct weft_err *err)
+static int check_takeover_exposure(struct weft_daemon *d, struct weft_err *err)
 {
 	void *first = json_object_iter(d->open_by_default);
 	char exposed[WEFT_URI_MAX];
@@ -127,9 +130,11 @@ static void on_target_imported(void *arg, int rc, const struct weft_err *why)
 	struct weft_daemon *d = import->daemon;
 	struct weft_err err = { "" };
 
+	assert_on(d->control_reactor);
+	assert(import->fd >= 0 && !d->control);
 	if (rc < 0)
 		fail_import(import, why->text[0] ? why->text : strerror(-rc));
-	rc = check_exposure(d, &err);
+	rc = check_takeover_exposure(d, &err);
 	if (!rc)
 		rc = weft_takeover_open_listeners(d, &import->state.target, &err);
 	if (!rc)
@@ -163,6 +168,7 @@ static int call_takeover(struct weft_takeover_import *import, struct weft_err *e
 					    (struct weft_ctl_limit){ CALL_MS }, err);
 	const char *name = json_string_value(json_object_get(result, "socket"));
 
+	assert(import->fd < 0);
 	if (!result)
 		return -EIO;
 	if (!name)
@@ -212,6 +218,7 @@ void weft_takeover_import_start(struct weft_daemon *d)
 		fail_import(&none, "out of memory");
 	import->daemon = d;
 	import->fd = -1;
+	assert(!d->import && !d->target);
 	d->import = import;
 	rc = prepare_import(import);
 	if (rc < 0)

@@ -3,6 +3,7 @@
  * The successor's configuration decides. Hosts that it does not allow are disconnected, as by
  * host-refuse. The log has a line for each subsystem whose list changed, a warning where a host
  * is allowed that was not. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -120,6 +121,7 @@ void weft_takeover_apply_access(struct weft_daemon *d, const struct weft_running
 	for (unsigned i = 0; i < running->subsystems.count; i++) {
 		const struct weft_subsys_config *is = weft_config_subsys(d->config, was[i].nqn);
 
+		assert(is); /* weft_takeover_check_config() */
 		if (log_access_change(&was[i], is))
 			weft_subsys_access_changed(weft_subsys_find(d->target, was[i].nqn));
 	}

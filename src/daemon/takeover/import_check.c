@@ -94,22 +94,6 @@ static int adopt_ns(struct weft_ns_config *config, const struct weft_running_sub
 
 /* --- one subsystem ---------------------------------------------------------------------------- */
 
-/* Namespaces without an id count up from the lowest free one, as weft_ns_add() does. */
-static void number_namespaces(struct weft_subsys_config *config)
-{
-	struct weft_ns_config *ns = config->namespaces.at;
-	bool taken[WEFT_NSID_MAX + 2] = { false };
-	uint32_t next = 1;
-
-	for (unsigned i = 0; i < config->namespaces.count; i++) {
-		while (taken[next])
-			next++;
-		if (!ns[i].nsid)
-			ns[i].nsid = next;
-		taken[ns[i].nsid] = true;
-	}
-}
-
 static struct weft_ns_config *find_config_ns(struct weft_subsys_config *config, uint32_t nsid)
 {
 	struct weft_ns_config *ns = config->namespaces.at;
@@ -127,7 +111,6 @@ static int adopt_namespaces(struct weft_subsys_config *config, struct weft_runni
 	struct weft_ns_config *mine;
 	int rc = 0;
 
-	number_namespaces(config);
 	for (unsigned i = 0; i < s->namespaces.count && !rc; i++) {
 		mine = find_config_ns(config, ns[i].nsid);
 		rc = mine ? adopt_ns(mine, s, &ns[i], err) :

@@ -5,6 +5,7 @@
  *   after "go"    RDMA listeners cannot be adopted: opening is retried until the old process exits
  *
  * An adopted listener keeps its port id: hosts and ANA rules use it. */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -160,6 +161,7 @@ int weft_takeover_open_listeners(struct weft_daemon *d, const struct weft_target
 	const struct weft_uri *uri = d->config->listen.at;
 	int rc;
 
+	assert(d->import);
 	if (!configured)
 		return weft_fail(err, -ENOMEM, "out of memory");
 	rc = choose_portids(d->config, state, configured, err);
@@ -260,6 +262,8 @@ void weft_takeover_retry_listeners(struct weft_daemon *d)
 	struct weft_err err = { "" };
 	int rc = listen_missing(d, &err);
 
+	assert_on(d->control_reactor);
+	assert(!d->import); /* "go" has come */
 	if (rc == -EADDRINUSE && d->listen_tries++ < TRIES) {
 		d->listen_retry.fn = listen_retry;
 		weft_timer_set(d->control_reactor, &d->listen_retry, RETRY_MS);

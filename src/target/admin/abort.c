@@ -56,6 +56,7 @@ static void abort_on_reactor(struct weft_msg *msg)
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 	struct tgt_queue *queue = tgt_req(req)->queue;
 
+	assert_on(queue->qp->group->reactor);
 	tgt_req(req)->status = abort_in_queue(queue->qp, req) ? 0 : NOT_ABORTED;
 	tgt_post_control(req, abort_reply_on_control);
 }
@@ -75,6 +76,7 @@ void tgt_abort(struct weft_req *req)
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	struct tgt_queue *queue = find_queue(ctrl, abort_sqid(req));
 
+	assert_on_control(ctrl->subsys->target);
 	if (!queue) {
 		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;

@@ -45,6 +45,7 @@ void tgt_admin(struct weft_req *req)
 	const struct tgt_command_info *info = tgt_command_find(tgt_admin_commands,
 							       req->cmd.common.opcode);
 
+	assert_on_control(ctrl->subsys->target);
 	atomic_store_explicit(&ctrl->traffic, true, memory_order_relaxed);
 	if (!info || (ctrl->subsys->discovery && !info->on_discovery))
 		tgt_control_reply(req, SC_GENERIC(INVALID_OPCODE) | SC_DNR);

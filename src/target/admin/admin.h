@@ -19,8 +19,8 @@ void tgt_ccr(struct weft_req *req);
 /* NULL: the controller has no such instance. */
 struct tgt_ctrl *tgt_ccr_find(struct weft_subsys *s, uint16_t cntlid, uint8_t ciu, uint64_t cirn);
 void *tgt_ccr_log_page(struct tgt_ctrl *ctrl, size_t *size);
-void tgt_ccr_new_instance(struct tgt_ctrl *ctrl);     /* it becomes ready */
-void tgt_ccr_remove_completed(struct tgt_ctrl *ctrl); /* those that are completed */
+void tgt_ccr_new_instance(struct tgt_ctrl *ctrl); /* it becomes ready */
+void tgt_ccr_remove_completed(struct tgt_ctrl *ctrl);
 /* The admin queue of @ctrl ends: gives its requests back. */
 void tgt_ccr_abort_requests(struct tgt_ctrl *ctrl);
 void tgt_ccr_ctrl_gone(struct tgt_ctrl *ctrl);

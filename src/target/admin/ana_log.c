@@ -66,6 +66,7 @@ static void *build_ana_log(struct tgt_ctrl *ctrl, bool groups_only, size_t *size
 	char *lists[WEFT_ANA_GROUP_MAX], *at;
 	struct nvme_ana_log *log;
 
+	assert_on_control(ctrl->subsys->target);
 	*size = sizeof(*log) + all.groups * sizeof(log->descs[0]) +
 		(groups_only ? 0 : all.namespaces * sizeof(__le32));
 	log = calloc(1, *size);
@@ -84,6 +85,7 @@ static void *build_ana_log(struct tgt_ctrl *ctrl, bool groups_only, size_t *size
 	}
 	if (!groups_only)
 		put_nsids(ctrl->subsys, lists);
+	assert(at == (char *)log + *size);
 	return log;
 }
 

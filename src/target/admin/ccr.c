@@ -44,6 +44,7 @@ static void free_ccr(struct ccr *ccr)
 
 static void ccr_reply(struct ccr *ccr, uint16_t sc, bool done)
 {
+	assert(done == (ccr->status == NVME_CCR_SUCCESS));
 	ccr->req->cqe.result = cpu_to_le64(done ? NVME_CCR_IRS : 0);
 	tgt_control_reply(ccr->req, sc);
 	ccr->req = NULL;
@@ -52,6 +53,7 @@ static void ccr_reply(struct ccr *ccr, uint16_t sc, bool done)
 /* Becomes an entry of the log if the host was told that it takes longer. */
 static void ccr_finish(struct ccr *ccr, uint16_t sc)
 {
+	assert(ccr->status == NVME_CCR_IN_PROGRESS);
 	ccr->status = sc ? NVME_CCR_FAILED : NVME_CCR_SUCCESS;
 	if (ccr->req) {
 		ccr_reply(ccr, sc, !sc);
@@ -86,6 +88,7 @@ static void ccr_drained(struct tgt_drain_wait *drain, bool all)
 {
 	struct ccr *ccr = container_of(drain, struct ccr, drain);
 
+	assert(ccr->impacted && ccr->status == NVME_CCR_IN_PROGRESS);
 	if (all) {
 		ccr_finish(ccr, 0);
 		return;
@@ -119,6 +122,7 @@ static void remote_ccr_done(struct tgt_remote_ccr *reset, int rc)
 {
 	struct ccr *ccr = container_of(reset, struct ccr, remote);
 
+	assert(!ccr->impacted && ccr->status == NVME_CCR_IN_PROGRESS);
 	if (rc != -ETIMEDOUT)
 		ccr_finish(ccr, rc < 0 ? SC_GENERIC(OP_DENIED) | SC_DNR : 0);
 	else if (ccr->req)
@@ -196,8 +200,10 @@ static uint16_t ccr_start(struct weft_req *req)
 
 void tgt_ccr(struct weft_req *req)
 {
-	uint16_t sc = ccr_start(req);
+	uint16_t sc;
 
+	assert_on_control(tgt_queue(req)->ctrl->subsys->target);
+	sc = ccr_start(req);
 	if (sc)
 		tgt_control_reply(req, sc);
 }
@@ -223,6 +229,7 @@ void tgt_ccr_ctrl_gone(struct tgt_ctrl *ctrl)
 
 	assert_on_control(ctrl->subsys->target);
 	weft_list_for_each_safe(ccr, tmp, &ctrl->ccrs, link) {
+		assert(!ccr->req); /* its admin queue has ended: tgt_ccr_abort_requests() */
 		if (ccr->status == NVME_CCR_IN_PROGRESS && ccr->impacted)
 			tgt_drain_wait_cancel(&ccr->drain);
 		else if (ccr->status == NVME_CCR_IN_PROGRESS)

@@ -21,6 +21,7 @@ void *tgt_ccr_log_page(struct tgt_ctrl *ctrl, size_t *size)
 	weft_list_for_each(ccr, &ctrl->ccrs, link) {
 		if (ccr->req)
 			continue;
+		assert(n < TGT_CCR_ENTRIES_MAX);
 		page->entries[n++] = (struct nvme_ccr_entry){
 			.icid = cpu_to_le16(ccr->icid),
 			.ciu = ccr->ciu,
@@ -38,10 +39,12 @@ unsigned tgt_ccr_export(struct tgt_ctrl *ctrl, struct weft_takeover_entry *entri
 	unsigned n = 0;
 	struct ccr *ccr;
 
-	weft_list_for_each(ccr, &ctrl->ccrs, link)
+	weft_list_for_each(ccr, &ctrl->ccrs, link) {
+		assert(n < TGT_CCR_ENTRIES_MAX && !ccr->req);
 		entries[n++] = (struct weft_takeover_entry){
 			.id = ccr->icid, .value = ccr->ciu | (uint32_t)ccr->status << 8
 		};
+	}
 	return n;
 }
 

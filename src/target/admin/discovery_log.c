@@ -158,7 +158,7 @@ static void add_subsys(struct log_window *page, struct tgt_ctrl *ctrl, struct we
 			add_member(page, ctrl, s, node);
 }
 
-static void add_all(struct log_window *page, struct tgt_ctrl *ctrl)
+static void add_all_subsystems(struct log_window *page, struct tgt_ctrl *ctrl)
 {
 	struct weft_target *t = ctrl->subsys->target;
 	struct weft_subsys *s;
@@ -176,7 +176,7 @@ uint64_t tgt_discovery_read(struct tgt_ctrl *ctrl, uint64_t offset, void *to, ui
 	struct nvmf_discovery_log head = { .genctr = cpu_to_le64(t->genctr) };
 
 	assert_on_control(ctrl->subsys->target);
-	add_all(&page, ctrl);
+	add_all_subsystems(&page, ctrl);
 	head.numrec = cpu_to_le64(page.entries);
 	copy_overlap(&page, 0, &head);
 	tgt_control_charge(t, page.entries / ENTRIES_PER_COMMAND);

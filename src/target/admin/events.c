@@ -29,6 +29,7 @@ static const struct {
 
 uint8_t tgt_event_log_page(enum tgt_event event)
 {
+	assert(event < TGT_EVENTS);
 	return events[event].log_page;
 }
 
@@ -36,8 +37,10 @@ static struct weft_req *pop_aer(struct tgt_ctrl *ctrl)
 {
 	struct weft_list *link = weft_list_pop(&ctrl->aers);
 
-	if (!link)
+	if (!link) {
+		assert(!ctrl->naers);
 		return NULL;
+	}
 	weft_count_down(ctrl->naers);
 	return container_of(link, struct weft_req, link);
 }
@@ -65,6 +68,7 @@ void tgt_event_raise(struct tgt_ctrl *ctrl, enum tgt_event event)
 {
 	uint32_t enabled_by = events[event].enabled_by;
 
+	assert_on_control(ctrl->subsys->target);
 	if (enabled_by && !(ctrl->features[NVME_FEAT_FID_ASYNC_EVENT] & enabled_by))
 		return;
 	ctrl->events_pending |= 1u << event;
@@ -82,6 +86,7 @@ void tgt_aer(struct weft_req *req)
 {
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 
+	assert_on_control(ctrl->subsys->target);
 	if (ctrl->naers >= TGT_AERS_MAX) {
 		tgt_control_reply(req, SC_COMMAND(ASYNC_LIMIT) | SC_DNR);
 		return;
@@ -125,6 +130,7 @@ static void add_changed_ns(struct tgt_ctrl *ctrl, uint32_t nsid)
 		at++;
 	if (at < ctrl->nchanged && ctrl->changed_ns[at] == nsid)
 		return;
+	assert(nsid - 1 < WEFT_NSID_MAX && ctrl->nchanged < TGT_CHANGED_NS_MAX);
 	memmove(&ctrl->changed_ns[at + 1], &ctrl->changed_ns[at],
 		(ctrl->nchanged - at) * sizeof(ctrl->changed_ns[0]));
 	ctrl->changed_ns[at] = nsid;

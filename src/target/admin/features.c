@@ -266,6 +266,7 @@ void tgt_set_features(struct weft_req *req)
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	uint32_t value = le32_to_cpu(req->cmd.common.cdw11);
 
+	assert_on_control(ctrl->subsys->target);
 	if (!f)
 		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else if (cdw10 & 1u << 31)
@@ -293,6 +294,7 @@ void tgt_get_features(struct weft_req *req)
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	unsigned select = cdw10 >> 8 & 7;
 
+	assert_on_control(ctrl->subsys->target);
 	if (!f || select > NVME_GET_FEATURES_SEL_SUPPORTED) {
 		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 		return;

@@ -24,6 +24,7 @@ static bool is_degraded(struct weft_subsys *s)
 
 uint8_t tgt_health_warnings(struct weft_subsys *s)
 {
+	assert_on_control(s->target);
 	return is_degraded(s) ? NVME_SMART_CRIT_DEGRADED : 0;
 }
 

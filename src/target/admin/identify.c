@@ -219,6 +219,7 @@ static size_t add_desc(char *page, size_t at, uint8_t type, uint8_t len, const v
 {
 	struct nvme_ns_id_desc *desc = (struct nvme_ns_id_desc *)(page + at);
 
+	assert(at + sizeof(*desc) + len <= NVME_IDENTIFY_DATA_SIZE);
 	desc->nidt = type;
 	desc->nidl = len;
 	memcpy(desc->nid, value, len);
@@ -359,6 +360,7 @@ void tgt_identify(struct weft_req *req)
 	struct tgt_ctrl *ctrl = tgt_queue(req)->ctrl;
 	uint8_t cns = le32_to_cpu(req->cmd.common.cdw10) & 0xff;
 
+	assert_on_control(ctrl->subsys->target);
 	if (!by_cns[cns].execute || (ctrl->subsys->discovery && !by_cns[cns].on_discovery))
 		tgt_control_reply(req, SC_GENERIC(INVALID_FIELD) | SC_DNR);
 	else

@@ -108,6 +108,7 @@ static void *log_changed_ns(struct tgt_ctrl *ctrl, size_t *size)
 	*size = TGT_CHANGED_NS_MAX * sizeof(*page);
 	if (!page)
 		return NULL;
+	assert(ctrl->nchanged <= TGT_CHANGED_NS_MAX);
 	for (unsigned i = 0; i < ctrl->nchanged; i++)
 		page[i] = cpu_to_le32(ctrl->changed_ns[i]);
 	return page;
@@ -258,6 +259,7 @@ static uint16_t copy_log_part(struct weft_req *req, struct tgt_ctrl *ctrl,
 	_cleanup_(weft_freep) char *page = NULL;
 	size_t size;
 
+	assert(len <= req->data_len);
 	if (info->read) {
 		size = info->read(ctrl, offset, req->data, len);
 	} else {

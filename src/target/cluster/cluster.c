@@ -27,7 +27,7 @@ enum {
 
 static const char key[] = "owners";
 
-static void reconcile(struct tgt_cluster *c);
+static void cluster_reconcile(struct tgt_cluster *c);
 
 /* --- the owner table -------------------------------------------------------------------------- */
 
@@ -43,6 +43,7 @@ static int load_owners(struct tgt_cluster *c)
 	struct weft_store *store = c->subsys->store;
 	const struct weft_store_record *record = weft_store_get(store, key);
 
+	assert(!c->busy); /* what is under way was decided by the copy that it replaces */
 	c->revision = weft_store_revision(store);
 	c->version = record ? record->version : 0;
 	c->view.alive = 0;
@@ -51,33 +52,35 @@ static int load_owners(struct tgt_cluster *c)
 	return owners_decode(&c->owners, record ? record->value : NULL, record ? record->len : 0);
 }
 
-static void reconcile_in(struct tgt_cluster *c, uint64_t ms)
+static void cluster_reconcile_in(struct tgt_cluster *c, uint64_t ms)
 {
 	weft_timer_set(c->subsys->target->control, &c->timer, ms);
 }
 
-static void reconcile_next(struct tgt_cluster *c)
+static void cluster_reconcile_next(struct tgt_cluster *c)
 {
+	assert(c->busy);
 	c->busy = false;
-	reconcile(c);
+	cluster_reconcile(c);
 }
 
 static void record_committed(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, txn);
 
+	assert(c->busy);
 	if (rc == -ECANCELED || rc == -EOWNERDEAD) { /* the store closes, or we are no member */
 		c->busy = false;
 		return;
 	}
 	if (rc == 0 || rc == -ESTALE) {
-		reconcile_next(c);
+		cluster_reconcile_next(c);
 		return;
 	}
 	weft_error("%s: %s cannot be changed in its state: %s; trying again", c->subsys->nqn,
 		   c->next.key, strerror(-rc));
 	c->busy = false;
-	reconcile_in(c, COMMIT_RETRY_MS);
+	cluster_reconcile_in(c, COMMIT_RETRY_MS);
 }
 
 /* Members that were absent when the table was computed: their groups may be claimed, unless one is
@@ -94,6 +97,7 @@ static void commit_record(struct tgt_cluster *c)
 {
 	struct tgt_cluster_write *next = &c->next;
 
+	assert(!c->busy && next->len <= sizeof(next->bytes));
 	c->write = (struct weft_store_write){ next->key, next->version, next->bytes, next->len };
 	c->txn = (struct weft_store_txn){ &c->write, 1, record_committed, gone_nodes(c) };
 	c->busy = true;
@@ -102,6 +106,8 @@ static void commit_record(struct tgt_cluster *c)
 
 static void commit_owners(struct tgt_cluster *c, const struct owners *o)
 {
+	/* What is served is a part of what is owned, also by the new table. */
+	assert(!owners_lost_group(o, &c->view, c->subsys->ana.rules->elsewhere));
 	strcpy(c->next.key, key);
 	c->next.version = c->version;
 	c->next.len = OWNERS_RECORD;
@@ -127,11 +133,12 @@ static void served_groups_set(void *arg, int rc, const struct weft_err *err)
 	struct tgt_cluster *c = arg;
 
 	(void)err;
+	assert(c->busy);
 	if (rc < 0) {
 		c->busy = false;
-		reconcile_in(c, COMMIT_RETRY_MS);
+		cluster_reconcile_in(c, COMMIT_RETRY_MS);
 	} else {
-		reconcile_next(c);
+		cluster_reconcile_next(c);
 	}
 }
 
@@ -141,6 +148,7 @@ static bool apply_ownership(struct tgt_cluster *c)
 	const bool *was = c->subsys->ana.rules->elsewhere;
 	bool elsewhere[WEFT_ANA_GROUP_MAX];
 
+	assert(!c->busy && c->started);
 	owners_not_ours(&c->owners, &c->view, elsewhere);
 	if (!memcmp(was, elsewhere, sizeof(elsewhere)))
 		return true;
@@ -182,9 +190,9 @@ static void schedule_recheck(struct tgt_cluster *c, unsigned waits)
 	if (!(waits & OWNERS_WAIT_STORAGE))
 		tgt_cluster_residual_wait_end(c);
 	if (waits & OWNERS_WAIT_STORAGE)
-		reconcile_in(c, tgt_cluster_residual_wait_ms(c));
+		cluster_reconcile_in(c, tgt_cluster_residual_wait_ms(c));
 	else if (waits & OWNERS_WAIT_SUCCESSOR && successor_left_ms(c))
-		reconcile_in(c, successor_left_ms(c));
+		cluster_reconcile_in(c, successor_left_ms(c));
 }
 
 static bool serves_what_it_owns(const struct tgt_cluster *c)
@@ -237,7 +245,7 @@ static bool may_reconcile(const struct tgt_cluster *c)
 	       !weft_store_is_lost(c->subsys->store);
 }
 
-static void reconcile(struct tgt_cluster *c)
+static void cluster_reconcile(struct tgt_cluster *c)
 {
 	if (!may_reconcile(c))
 		return;
@@ -255,21 +263,22 @@ static void reconcile(struct tgt_cluster *c)
 	advance_table(c);
 }
 
-static void reconcile_timer(struct weft_timer *timer)
+static void cluster_reconcile_on_timer(struct weft_timer *timer)
 {
-	reconcile(container_of(timer, struct tgt_cluster, timer));
+	cluster_reconcile(container_of(timer, struct tgt_cluster, timer));
 }
 
 void tgt_cluster_reconcile(struct weft_subsys *s)
 {
 	assert_on_control(s->target);
 	if (s->cluster)
-		reconcile(s->cluster);
+		cluster_reconcile(s->cluster);
 }
 
 void tgt_cluster_membership_lost(struct weft_subsys *s)
 {
 	assert_on_control(s->target);
+	assert(weft_store_is_lost(s->store));
 	if (!s->cluster)
 		return;
 	weft_timer_stop(s->target->control, &s->cluster->timer);
@@ -281,7 +290,7 @@ void tgt_cluster_storage_released(struct weft_subsys *s)
 	assert_on_control(s->target);
 	if (!s->cluster)
 		return;
-	reconcile(s->cluster);
+	cluster_reconcile(s->cluster);
 	tgt_cluster_ccr_reconcile(s);
 }
 
@@ -292,7 +301,7 @@ void tgt_cluster_store_moved(struct weft_subsys *s)
 		return;
 	tgt_cluster_check_ports(s->cluster);
 	tgt_cluster_ccr_reconcile(s);
-	reconcile(s->cluster);
+	cluster_reconcile(s->cluster);
 }
 
 void weft_subsys_start(struct weft_subsys *s)
@@ -301,8 +310,9 @@ void weft_subsys_start(struct weft_subsys *s)
 	tgt_resv_sweep(s);
 	if (!s->cluster)
 		return;
+	assert(!s->cluster->started);
 	s->cluster->started = true;
-	reconcile(s->cluster);
+	cluster_reconcile(s->cluster);
 }
 
 bool tgt_cluster_is_idle(const struct weft_subsys *s)
@@ -350,6 +360,7 @@ bool tgt_cluster_group_info(struct weft_subsys *s, uint32_t group, struct weft_g
 	bool used[WEFT_ANA_GROUP_MAX];
 
 	assert_on_control(s->target);
+	assert(group - 1 < WEFT_ANA_GROUP_MAX);
 	tgt_cluster_used_groups(s, used);
 	*info = (struct weft_group_info){
 		.group = group,
@@ -373,17 +384,19 @@ int tgt_cluster_new(struct weft_subsys *s, const struct weft_subsys_options *opt
 {
 	struct tgt_cluster *c;
 
+	assert(!s->cluster);
 	if (options->nodes <= 1) {
 		s->consumed[TGT_CONSUMER_CLUSTER] = UINT64_MAX;
 		return 0;
 	}
+	assert(options->node && options->node <= options->nodes);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	c->subsys = s;
 	c->view.self = options->node;
 	c->view.nodes = options->nodes;
-	c->timer.fn = reconcile_timer;
+	c->timer.fn = cluster_reconcile_on_timer;
 	weft_list_init(&c->migrations);
 	tgt_cluster_ccr_init(c);
 	memset(s->ana.rules->elsewhere, true, sizeof(s->ana.rules->elsewhere));
@@ -402,6 +415,7 @@ void tgt_cluster_free(struct weft_subsys *s)
 	weft_timer_stop(s->target->control, &c->timer);
 	weft_timer_stop(s->target->control, &c->reset_timer);
 	tgt_cluster_cancel_migrations(c, "the subsystem is being removed");
+	assert(!c->busy && !c->reset_writing && weft_list_empty(&c->resets));
 	free(c);
 	s->cluster = NULL;
 }

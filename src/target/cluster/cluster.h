@@ -76,7 +76,7 @@ unsigned tgt_cluster_nodes(const struct weft_subsys *s);
 void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_member_info *info);
 /* False: the group has no namespaces. */
 bool tgt_cluster_group_info(struct weft_subsys *s, uint32_t group, struct weft_group_info *info);
-unsigned tgt_cluster_held_by(const struct tgt_ns *ns); /* see struct weft_ns_info */
+unsigned tgt_cluster_held_by(const struct tgt_ns *ns); /* see struct weft_target_ns_info */
 
 /* residual_io.c: I/O of dead members that storage still has */
 /* For a decision about all groups. Most groups have no namespaces, and are decided about all the

@@ -25,6 +25,7 @@ static_assert((int)RECORD_MAX <= (int)PORTS_RECORD_MAX, "the list fits");
 
 static void nsids_key(unsigned node, char key[TGT_CLUSTER_KEY])
 {
+	assert(node && node <= WEFT_NODES_MAX);
 	snprintf(key, TGT_CLUSTER_KEY, "namespaces/%u", node);
 }
 
@@ -43,6 +44,7 @@ static uint32_t encode_nsids(struct weft_subsys *s, char bytes[RECORD_MAX])
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
 		if (tgt_ns_find(s, nsid))
 			len += (size_t)snprintf(bytes + len, RECORD_MAX - len, "%u\n", nsid);
+	assert(len < RECORD_MAX);
 	return (uint32_t)len;
 }
 

@@ -16,6 +16,7 @@ static const struct weft_store_record *ports_record(const struct weft_subsys *s,
 {
 	char key[TGT_CLUSTER_KEY];
 
+	assert(node && node <= WEFT_NODES_MAX);
 	snprintf(key, sizeof(key), "listeners/%u", node);
 	return weft_store_get(s->store, key);
 }
@@ -71,6 +72,7 @@ uint16_t tgt_cluster_first_portid(struct weft_target *t)
 {
 	struct weft_subsys *s;
 
+	assert_on_control(t);
 	weft_list_for_each(s, &t->subsystems, link)
 		if (s->cluster)
 			return (uint16_t)((s->cluster->view.self - 1) * WEFT_NODE_PORTS + 1);

@@ -36,6 +36,7 @@ static bool migration_is_complete(const struct tgt_cluster *c, const struct migr
 
 static bool node_takes_none(const struct tgt_cluster *c, unsigned node)
 {
+	assert(node && node <= c->view.nodes);
 	return !weft_store_alive(c->subsys->store, node) || c->owners.draining >> (node - 1) & 1;
 }
 
@@ -55,6 +56,7 @@ static void migration_end(struct migration *migration, int rc, const char *why)
 {
 	struct weft_err err = { "" };
 
+	assert_on_control(migration->cluster->subsys->target);
 	weft_list_remove(&migration->link);
 	if (migration->complete)
 		weft_store_wait_cancel(&migration->wait);
@@ -66,12 +68,15 @@ static void migration_end(struct migration *migration, int rc, const char *why)
 
 static void migration_settled(struct weft_store_wait *wait, int rc)
 {
-	migration_end(container_of(wait, struct migration, wait), rc,
-		      "the subsystem is being removed");
+	struct migration *migration = container_of(wait, struct migration, wait);
+
+	assert(migration->complete);
+	migration_end(migration, rc, "the subsystem is being removed");
 }
 
 static void migration_wait_settled(struct migration *migration)
 {
+	assert(!migration->complete);
 	migration->complete = true;
 	migration->wait = (struct weft_store_wait){ .revision = migration->cluster->version,
 						    .done = migration_settled };
@@ -103,6 +108,7 @@ static void migration_fail_move(struct tgt_cluster *c, struct migration *migrati
 /* Takes a request that cannot be fulfilled out of the table again. */
 static void migration_give_up(struct tgt_cluster *c, struct migration *migration)
 {
+	assert(!migration->complete);
 	if (migration->drain) {
 		c->draining = false;
 		weft_timer_set(c->subsys->target->control, &c->timer, 0);

@@ -82,6 +82,7 @@ enum owners_group_state owners_group_state(const struct owners *o, const struct 
 {
 	uint8_t owner = o->owner[group - 1];
 
+	assert(view->self && view->self <= view->nodes);
 	if (!owner)
 		return GROUP_UNOWNED;
 	if (owner == view->self)
@@ -91,6 +92,7 @@ enum owners_group_state owners_group_state(const struct owners *o, const struct 
 
 const char *owners_group_state_text(enum owners_group_state state)
 {
+	assert(state < sizeof(states) / sizeof(states[0]));
 	return states[state].name;
 }
 
@@ -99,6 +101,7 @@ static void set_group(struct owners *o, const struct owners_view *view, uint32_t
 {
 	enum owners_group_state was = owners_group_state(o, view, group);
 
+	assert(owner && owner <= WEFT_NODES_MAX && next <= WEFT_NODES_MAX);
 	o->owner[group - 1] = (uint8_t)owner;
 	o->next[group - 1] = (uint8_t)next;
 	assert(states[owners_group_state(o, view, group)].from & 1u << was);

@@ -26,6 +26,7 @@ size_t ports_encode(const struct ports *ports, uint64_t session, char bytes[PORT
 		len += (size_t)snprintf(bytes + len, PORTS_RECORD_MAX - len, "%s?portid=%u\n", uri,
 					port->portid);
 	}
+	assert(len < PORTS_RECORD_MAX);
 	return len;
 }
 

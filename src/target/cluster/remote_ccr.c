@@ -53,10 +53,11 @@ static bool node_is_alive(const struct tgt_cluster *c, unsigned node)
 
 /* --- commits, one record at a time ------------------------------------------------------------ */
 
-static void record_written(struct weft_store_txn *txn, int rc)
+static void remote_ccr_written(struct weft_store_txn *txn, int rc)
 {
 	struct tgt_cluster *c = container_of(txn, struct tgt_cluster, reset_txn);
 
+	assert(c->reset_writing);
 	c->reset_writing = false;
 	if (rc == -ECANCELED || rc == -EOWNERDEAD) /* the store closes, or we are no member */
 		return;
@@ -73,6 +74,7 @@ static void record_written(struct weft_store_txn *txn, int rc)
 static void write_record(struct tgt_cluster *c, uint16_t cntlid,
 			 const struct remote_ccr_record *reset, uint64_t version)
 {
+	assert(!c->reset_writing);
 	remote_ccr_key(cntlid, c->reset_key);
 	if (reset)
 		remote_ccr_encode(reset, c->reset_bytes);
@@ -82,7 +84,7 @@ static void write_record(struct tgt_cluster *c, uint16_t cntlid,
 		.value = reset ? c->reset_bytes : NULL,
 		.len = reset ? REMOTE_CCR_RECORD : 0,
 	};
-	c->reset_txn = (struct weft_store_txn){ &c->reset_write, 1, record_written };
+	c->reset_txn = (struct weft_store_txn){ &c->reset_write, 1, remote_ccr_written };
 	c->reset_writing = true;
 	weft_store_commit(c->subsys->store, &c->reset_txn);
 }
@@ -128,6 +130,7 @@ static bool process_own_requests(struct tgt_cluster *c)
 	weft_list_for_each_safe(reset, tmp, &c->resets, link) {
 		unsigned node = node_of_cntlid(c, reset->what.cntlid);
 
+		assert(node && node != c->view.self);
 		if (node_is_alive(c, node)) {
 			if (request_reset(c, reset))
 				return true;
@@ -232,7 +235,7 @@ void tgt_cluster_ccr_reconcile(struct weft_subsys *s)
 
 /* --- start and cancel ------------------------------------------------------------------------- */
 
-static void reconcile_timer_fired(struct weft_timer *timer)
+static void remote_ccr_timer_fired(struct weft_timer *timer)
 {
 	remote_ccr_reconcile(container_of(timer, struct tgt_cluster, reset_timer));
 }
@@ -240,7 +243,7 @@ static void reconcile_timer_fired(struct weft_timer *timer)
 void tgt_cluster_ccr_init(struct tgt_cluster *c)
 {
 	weft_list_init(&c->resets);
-	c->reset_timer.fn = reconcile_timer_fired;
+	c->reset_timer.fn = remote_ccr_timer_fired;
 }
 
 static void request_expired(struct weft_timer *timer)
@@ -256,6 +259,8 @@ int tgt_cluster_ccr_start(struct tgt_remote_ccr *reset, struct tgt_ctrl *asked,
 	struct tgt_cluster *c = asked->subsys->cluster;
 	unsigned under_way = 0;
 
+	assert_on_control(asked->subsys->target);
+	assert(c);
 	for (struct weft_list *link = c->resets.next; link != &c->resets; link = link->next)
 		under_way++;
 	if (under_way == RESETS_MAX)
@@ -280,6 +285,7 @@ int tgt_cluster_ccr_start(struct tgt_remote_ccr *reset, struct tgt_ctrl *asked,
 
 void tgt_cluster_ccr_cancel(struct tgt_remote_ccr *reset)
 {
+	assert_on_control(reset->cluster->subsys->target);
 	weft_list_remove(&reset->link);
 	weft_timer_stop(reset->cluster->subsys->target->control, &reset->limit);
 }

@@ -8,6 +8,7 @@
 
 void tgt_cluster_used_groups(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX])
 {
+	assert_on_control(s->target);
 	memset(used, false, WEFT_ANA_GROUP_MAX);
 	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++)
 		if (tgt_ns_find(s, nsid))
@@ -17,6 +18,7 @@ void tgt_cluster_used_groups(struct weft_subsys *s, bool used[WEFT_ANA_GROUP_MAX
 /* The end of residual I/O shows as the close of a file, which is watched. */
 static bool backend_has_residual_io(struct weft_subsys *s, struct weft_backend *be, unsigned node)
 {
+	assert(node && node <= s->cluster->view.nodes);
 	if (!be->ops->node_active(be, node))
 		return false;
 	if (!be->ops->descriptor)

@@ -21,6 +21,7 @@ static void enter_with_buffer(struct weft_req *req)
 	struct tgt_ns *ns = tgt_ns_enter(req, treq->writer, enter_with_buffer);
 	uint16_t sc;
 
+	assert(!treq->fused);
 	if (!ns)
 		return;
 	sc = tgt_io_check_piece(req, treq->offset, treq->length);

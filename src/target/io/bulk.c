@@ -37,6 +37,8 @@ static struct weft_reactor *reactor_of(const struct weft_req *req)
 
 static void piece_begins(struct weft_req *req)
 {
+	assert(tgt_req(req)->waits == TGT_WAITS_FOR_TURN ||
+	       tgt_req(req)->waits == TGT_WAITS_FOR_BYTES);
 	if (tgt_req(req)->waits < TGT_WAITS_IN_PIECE)
 		weft_reactor_bulk_piece_begin(reactor_of(req), tgt_io_bulk_queue(req));
 	tgt_req(req)->waits = TGT_WAITS_IN_PIECE;
@@ -55,6 +57,7 @@ static void bulk_enqueue(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	assert(treq->waits == TGT_WAITS_NOT || treq->waits == TGT_WAITS_FOR_UNQUIESCE);
 	tgt_ns_leave(req);
 	if (req->qp->closing) {
 		tgt_io_finish(req, SC_GENERIC(ABORT_QUEUE));
@@ -69,6 +72,7 @@ static void bulk_enqueue(struct weft_req *req)
 /* Gives the buffer back: the command will wait for a turn again. */
 static void bulk_wait_for_unquiesce(struct weft_req *req)
 {
+	assert(tgt_req(req)->waits == TGT_WAITS_IN_PIECE && !tgt_ns_at_work(req));
 	weft_req_put_buffer(req);
 	tgt_io_piece_ends(req);
 	tgt_req(req)->waits = TGT_WAITS_FOR_UNQUIESCE;
@@ -95,6 +99,7 @@ static void bulk_buffer_ready(struct weft_req *req, uint16_t sc)
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	assert(treq->waits == TGT_WAITS_IN_PIECE && !tgt_ns_at_work(req));
 	if (sc) {
 		tgt_io_finish(req, sc);
 	} else if (weft_reactor_bulk_spend(reactor_of(req), treq->piece)) {
@@ -123,6 +128,7 @@ void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	assert(tgt_ns_at_work(req) && !treq->fused);
 	weft_req_put_buffer(req);
 	tgt_io_piece_ends(req);
 	treq->piece = bytes < TGT_PIECE_BYTES ? (uint32_t)bytes : TGT_PIECE_BYTES;
@@ -154,6 +160,7 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 		treq->abort_status = sc;
 		return false;
 	}
+	assert(!tgt_ns_at_work(req));
 	tgt_io_finish(req, sc);
 	return true;
 }

@@ -49,6 +49,7 @@ void tgt_io_compare_run(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	assert(treq->host_data);
 	tgt_stats_count(req, false, treq->length);
 	if (treq->ns->be->ops->map)
 		tgt_io_retry_until(req, compare_in_place);

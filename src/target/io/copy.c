@@ -25,6 +25,7 @@ static struct range range_at(struct weft_req *req, unsigned index)
 {
 	struct nvme_copy_range raw;
 
+	assert(index < copy_ranges(req));
 	memcpy(&raw, (char *)tgt_req(req)->host_data + index * sizeof(raw), sizeof(raw));
 	return (struct range){ le64_to_cpu(raw.slba), le16_to_cpu(raw.nlb) + 1u };
 }
@@ -57,6 +58,7 @@ static void copy_piece_written(struct weft_io *io, int rc)
 	}
 	treq->offset += treq->piece;
 	treq->bytes_done += treq->piece;
+	assert(treq->bytes_done <= range_bytes(req));
 	if (treq->bytes_done == range_bytes(req)) {
 		treq->bytes_done = 0;
 		treq->range++;

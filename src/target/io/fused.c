@@ -14,6 +14,7 @@
 static void finish_pair(struct weft_req *first, uint16_t first_sc, struct weft_req *second,
 			uint16_t second_sc)
 {
+	assert(tgt_req(first)->partner == second && tgt_req(second)->partner == first);
 	tgt_req(first)->fused = tgt_req(second)->fused = false;
 	tgt_io_finish(first, first_sc);
 	tgt_io_finish(second, second_sc);
@@ -40,6 +41,7 @@ void tgt_io_fused_step(struct weft_req *req, uint16_t status)
 	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
 	struct weft_req *partner = tgt_req(req)->partner;
 
+	assert(tgt_req(partner)->fused && !req->out.at); /* it needs no buffer of others */
 	if (is_first && !status) {
 		tgt_io_write_run(partner);
 		return;
@@ -87,6 +89,7 @@ static void fused_quiesced(struct tgt_ns_quiesce *quiesce)
 	struct weft_req *first = treq->self, *second = treq->partner;
 	struct tgt_ns *ns = quiesce->ns;
 
+	assert(!ns || ns->quiesced_by == quiesce);
 	if (!ns) {
 		fail_pair(first, SC_GENERIC(INVALID_NS) | SC_DNR);
 		return;
@@ -107,6 +110,7 @@ static void pair_quiesce(struct weft_req *first, struct tgt_ns *ns)
 {
 	struct tgt_req *treq = tgt_req(first);
 
+	assert(treq->data_ready && tgt_req(treq->partner)->data_ready);
 	treq->self = first;
 	treq->quiesce = (struct tgt_ns_quiesce){
 		.ns = ns,
@@ -138,6 +142,7 @@ static void pair_fetched(struct weft_req *req, uint16_t sc)
 	struct tgt_req *treq = tgt_req(req), *other = tgt_req(treq->partner);
 	bool is_first = req->cmd.common.opcode == nvme_cmd_compare;
 
+	assert(!treq->data_ready);
 	treq->status = sc;
 	treq->host_data = req->data;
 	treq->data_ready = true;
@@ -158,6 +163,7 @@ static void pair_begin(struct weft_req *first, struct weft_req *second)
 	struct tgt_ns *ns;
 	uint16_t sc;
 
+	assert(first != second && !tgt_queue(first)->fused_first);
 	tgt_req(first)->partner = second;
 	tgt_req(second)->partner = first;
 	tgt_req(first)->data_ready = tgt_req(second)->data_ready = false;

@@ -55,6 +55,7 @@ uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t leng
 {
 	const struct tgt_ns *ns = tgt_ns_at_work(req);
 
+	assert(!((offset | length) & ((1u << ns->lba_shift) - 1)));
 	return tgt_io_check_lbas(ns, offset >> ns->lba_shift, length >> ns->lba_shift);
 }
 
@@ -110,6 +111,7 @@ void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint
 	struct tgt_req *treq = tgt_req(req);
 	int rc;
 
+	assert(tgt_ns_at_work(req));
 	treq->self = req;
 	treq->io.kind = kind;
 	treq->io.flags = flags;
@@ -134,6 +136,7 @@ void tgt_io_retry_until(struct weft_req *req, bool (*attempt)(struct weft_req *r
 {
 	struct tgt_req *treq = tgt_req(req);
 
+	assert(tgt_ns_at_work(req));
 	if (attempt(req))
 		return;
 	treq->self = req;
@@ -156,6 +159,7 @@ static void io_fail_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
 
+	assert(tgt_req(req)->status && !tgt_ns_at_work(req));
 	tgt_health_command_failed(tgt_queue(req)->ctrl->subsys, tgt_nsid(req));
 	tgt_control_reply(req, tgt_req(req)->status);
 }

@@ -32,6 +32,12 @@ static uint32_t answer_bytes(const struct weft_req *req)
 	return bytes < ANSWER_MAX ? (uint32_t)bytes : ANSWER_MAX;
 }
 
+static unsigned desc_room(const struct weft_req *req)
+{
+	return (unsigned)((answer_bytes(req) - sizeof(struct nvme_lba_status)) /
+			  sizeof(struct nvme_lba_status_desc));
+}
+
 /* RL 0: all to the end of the namespace. A range that reaches beyond that is an error. */
 static uint16_t check_range(struct weft_req *req, const struct tgt_ns *ns, uint64_t *length)
 {
@@ -85,6 +91,7 @@ static void answer_extents(struct weft_req *req, const struct weft_io *io)
 	bool fits = true;
 	unsigned n = 0;
 
+	assert(io->extents <= desc_room(req) && io->covered && io->covered <= io->length);
 	while (n < io->extents && fits)
 		fits = fill_lba_desc(&answer->descs[n++], tgt_ns_at_work(req)->lba_shift);
 	answer->nlsd = cpu_to_le32(n);
@@ -128,8 +135,7 @@ static void lba_status_find_extents(struct weft_req *req)
 		return;
 	}
 	memset(answer, 0, answer_bytes(req));
-	treq->io.extents = (unsigned)((answer_bytes(req) - sizeof(*answer)) /
-				      sizeof(answer->descs[0]));
+	treq->io.extents = desc_room(req);
 	tgt_io_submit(req, WEFT_IO_EXTENTS, answer->descs, treq->offset, length, 0, on_extents);
 }
 
@@ -154,7 +160,10 @@ static void lba_status_enter_ns(struct weft_req *req)
 
 static void lba_status_on_reactor(struct weft_msg *msg)
 {
-	lba_status_enter_ns(container_of(msg, struct weft_req, msg));
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	assert_on(req->qp->group->reactor);
+	lba_status_enter_ns(req);
 }
 
 void tgt_lba_status(struct weft_req *req)

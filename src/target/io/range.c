@@ -29,6 +29,7 @@ static void zero_piece_done(struct weft_io *io, int rc)
 	struct tgt_req *treq = tgt_req(req);
 
 	treq->bytes_done += io->length;
+	assert(treq->bytes_done <= treq->length);
 	if (rc < 0 || treq->bytes_done == treq->length)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 	else
@@ -79,6 +80,7 @@ static void verify_piece_read(struct weft_io *io, int rc)
 	struct tgt_req *treq = tgt_req(req);
 
 	treq->bytes_done += treq->piece;
+	assert(treq->bytes_done <= treq->length);
 	if (rc < 0 || treq->bytes_done == treq->length)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 	else
@@ -124,6 +126,7 @@ static struct nvme_dsm_range dsm_range(struct weft_req *req, unsigned index)
 {
 	struct nvme_dsm_range range;
 
+	assert(index < dsm_ranges(req));
 	memcpy(&range, (char *)tgt_req(req)->host_data + index * sizeof(range), sizeof(range));
 	return range;
 }
@@ -140,6 +143,7 @@ static void trim_piece_done(struct weft_io *io, int rc)
 		tgt_io_finish(req, tgt_io_status(req, rc));
 		return;
 	}
+	assert(io->length >> treq->ns->lba_shift <= treq->length);
 	treq->bytes_done += io->length >> treq->ns->lba_shift;
 	treq->length -= (uint32_t)(io->length >> treq->ns->lba_shift);
 	tgt_io_bulk(req, 0, trim_piece);

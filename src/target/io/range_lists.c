@@ -25,6 +25,7 @@ static struct tgt_flow_local *tenant_of(struct weft_req *req)
 
 static void count_list(struct weft_req *req)
 {
+	assert(!tgt_req(req)->list_counted && tenant_of(req)->lists < TGT_RANGE_LISTS_MAX);
 	tgt_req(req)->list_counted = true;
 	tenant_of(req)->lists++;
 }
@@ -33,6 +34,7 @@ void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req)
 {
 	struct tgt_flow_local *local = tenant_of(req);
 
+	assert_on(req->qp->group->reactor);
 	if (req->data) {
 		fetch(req);
 	} else if (local->lists < TGT_RANGE_LISTS_MAX && weft_list_empty(&local->waiting)) {
@@ -55,6 +57,7 @@ void tgt_io_list_release(struct weft_req *req)
 {
 	struct tgt_flow_local *local = tenant_of(req);
 
+	assert(tgt_req(req)->list_counted);
 	tgt_req(req)->list_counted = false;
 	weft_count_down(local->lists);
 	wake_next_later(local, req);
@@ -64,6 +67,7 @@ void tgt_io_list_unwait(struct weft_req *req)
 {
 	struct tgt_flow_local *local = tenant_of(req);
 
+	assert(tgt_req(req)->waits == TGT_WAITS_FOR_LIST);
 	weft_list_remove(&req->link);
 	if (weft_list_empty(&local->waiting))
 		weft_task_cancel(&local->wake_task);
@@ -73,8 +77,11 @@ void tgt_io_list_unwait(struct weft_req *req)
 void tgt_io_lists_wake_next(struct weft_task *task)
 {
 	struct tgt_flow_local *local = container_of(task, struct tgt_flow_local, wake_task);
-	struct weft_req *req = container_of(weft_list_pop(&local->waiting), struct weft_req, link);
+	struct weft_req *req;
 
+	assert(!weft_list_empty(&local->waiting));
+	req = container_of(weft_list_pop(&local->waiting), struct weft_req, link);
+	assert(tgt_req(req)->waits == TGT_WAITS_FOR_LIST);
 	tgt_req(req)->waits = TGT_WAITS_NOT;
 	count_list(req);
 	wake_next_later(local, req);

@@ -155,6 +155,7 @@ static void shutdown_flush_done(struct weft_io *io, int rc)
 {
 	struct weft_req *req = tgt_io_req(io);
 
+	assert(tgt_req(req)->range < WEFT_NSID_MAX);
 	tgt_io_status(req, rc);
 	tgt_ns_leave(req);
 	tgt_req(req)->range++;
@@ -177,5 +178,9 @@ static void shutdown_flush_next(struct weft_req *req)
 
 void tgt_io_shutdown(struct weft_msg *msg)
 {
-	shutdown_flush_next(container_of(msg, struct weft_req, msg));
+	struct weft_req *req = container_of(msg, struct weft_req, msg);
+
+	assert_on(req->qp->group->reactor);
+	assert(!tgt_req(req)->range);
+	shutdown_flush_next(req);
 }

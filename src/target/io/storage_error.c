@@ -38,6 +38,7 @@ uint16_t tgt_io_failed(struct weft_req *req, int rc)
 	bool reading = io->kind == WEFT_IO_READ || io->kind == WEFT_IO_EXTENTS;
 	uint16_t sc = weft_status_from_errno(rc, reading);
 
+	assert(rc < 0 && tgt_ns_at_work(req));
 	tgt_stats_error(req, reading, (sc & 0x7ff) >> 8 == NVME_SCT_MEDIA);
 	log_storage_error(tgt_ns_at_work(req), io, rc);
 	return sc;

@@ -49,7 +49,7 @@ struct tgt_resv {
 	struct resv_abort aborts[]; /* by poll group, which owns it during a barrier */
 };
 
-static void apply_revision(struct tgt_resv *resv);
+static void resv_apply_revision(struct tgt_resv *resv);
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ void tgt_resv_key(const struct tgt_ns *ns, char key[TGT_RESV_KEY])
 	char uuid[37];
 
 	weft_uuid_format(ns->uuid, uuid);
-	snprintf(key, 48, "resv/%s", uuid);
+	snprintf(key, TGT_RESV_KEY, "resv/%s", uuid);
 }
 
 static const struct weft_store_record *find_resv_record(const struct tgt_ns *ns)
@@ -87,6 +87,7 @@ int tgt_resv_load(struct tgt_ns *ns)
 	int rc = tgt_resv_state(ns, &st, &record);
 
 	assert_on_control(ns->subsys->target);
+	assert(!atomic_load(&ns->resv));
 	if (!rc)
 		rc = tgt_resv_view_new(&st, &view);
 	if (rc < 0)
@@ -128,6 +129,7 @@ static void publish_view(struct tgt_resv *resv, struct tgt_ns *ns, struct resv_v
 {
 	struct resv_view *old = atomic_load_explicit(&ns->resv, memory_order_relaxed);
 
+	assert(!old || !old->next_old);
 	atomic_store_explicit(&ns->resv, view, memory_order_release);
 	if (!old)
 		return;
@@ -148,7 +150,7 @@ static int apply_record(struct tgt_resv *resv, struct tgt_ns *ns, const struct r
 				     st->nnotices - first);
 	if (!rc)
 		rc = add_victims(resv, ns, st);
-	if (rc < 0) { /* nobody is notified of a view that is not published, or loses commands */
+	if (rc < 0) { /* a view that is not published notifies nobody, and ends no command */
 		tgt_resv_dispatch_end(&resv->dispatch);
 		free(view);
 		return rc;
@@ -208,6 +210,7 @@ static void resv_abort_on_reactor(struct tgt_barrier *barrier, struct weft_poll_
 
 static void start_abort_barrier(struct tgt_resv *resv)
 {
+	assert(!resv->barrier->pending && !resv->dispatch.n);
 	atomic_store(&resv->ended, true);
 	for (unsigned i = 0; i < resv->subsys->target->npoll_groups; i++)
 		resv->aborts[i] = (struct resv_abort){ .victims = resv->victims,
@@ -219,10 +222,11 @@ static void resv_timer_fired(struct weft_timer *timer)
 {
 	struct tgt_resv *resv = container_of(timer, struct tgt_resv, timer);
 
+	assert(resv->running && !resv->stopped);
 	if (resv->nvictims)
 		start_abort_barrier(resv);
 	else
-		apply_revision(resv);
+		resv_apply_revision(resv);
 }
 
 static void resv_free(struct tgt_resv *resv)
@@ -234,11 +238,12 @@ static void resv_free(struct tgt_resv *resv)
 	free(resv);
 }
 
-static void finish_stop(struct tgt_resv *resv)
+static void resv_finish_stop(struct tgt_resv *resv)
 {
 	struct weft_subsys *s = resv->subsys;
 	void (*stopped)(struct weft_subsys * s) = resv->stopped;
 
+	assert(!resv->barrier->pending);
 	weft_timer_stop(s->target->control, &resv->timer);
 	weft_task_cancel(&resv->task);
 	s->resv = NULL;
@@ -250,6 +255,7 @@ static void revision_applied(struct tgt_resv *resv)
 {
 	struct weft_store *store = resv->subsys->store;
 
+	assert(resv->running);
 	resv->nvictims = 0;
 	if (resv->nsid <= WEFT_NSID_MAX) {
 		weft_reactor_defer(resv->subsys->target->control, &resv->task);
@@ -262,7 +268,7 @@ static void revision_applied(struct tgt_resv *resv)
 	resv->running = false;
 	tgt_store_consumed(resv->subsys, TGT_CONSUMER_RESV, resv->revision);
 	if (weft_store_revision(store) > resv->revision)
-		apply_revision(resv);
+		resv_apply_revision(resv);
 }
 
 /* Storage may take long over the commands to abort. */
@@ -280,7 +286,7 @@ static void resv_barrier_done(struct tgt_barrier *barrier)
 
 	free_old_views(resv);
 	if (resv->stopped)
-		finish_stop(resv);
+		resv_finish_stop(resv);
 	else if (!atomic_load(&resv->ended))
 		recheck_aborts_later(resv);
 	else
@@ -301,6 +307,7 @@ static int dispatch_bucket(struct tgt_resv *resv)
 		tgt_resv_dispatch_end(dispatch);
 		return 0;
 	}
+	assert(dispatch->bucket < TGT_CNTLID_BUCKETS);
 	weft_list_for_each(ctrl, &resv->subsys->by_cntlid[dispatch->bucket], by_cntlid)
 		cost += 1 + (int)tgt_resv_dispatch_to_ctrl(dispatch, ctrl);
 	if (++dispatch->bucket == TGT_CNTLID_BUCKETS)
@@ -332,11 +339,12 @@ static void begin_aborts(struct tgt_resv *resv)
 
 /* A subsystem that is being removed applies and acknowledges nothing more: its namespaces go, and
  * then its store. */
-static void apply_slice(struct weft_task *task)
+static void resv_apply_slice(struct weft_task *task)
 {
 	struct tgt_resv *resv = container_of(task, struct tgt_resv, task);
 	int left = SLICE;
 
+	assert(resv->running && !resv->stopped && !resv->barrier->pending);
 	if (resv->subsys->removing) {
 		resv->running = false;
 		return;
@@ -349,7 +357,7 @@ static void apply_slice(struct weft_task *task)
 		begin_aborts(resv);
 }
 
-static void apply_revision(struct tgt_resv *resv)
+static void resv_apply_revision(struct tgt_resv *resv)
 {
 	resv->running = true;
 	resv->failed = false;
@@ -362,7 +370,7 @@ void tgt_resv_store_moved(struct weft_subsys *s)
 {
 	assert_on_control(s->target);
 	if (!s->resv->running)
-		apply_revision(s->resv);
+		resv_apply_revision(s->resv);
 }
 
 bool tgt_resv_is_idle(const struct weft_subsys *s)
@@ -379,6 +387,7 @@ int tgt_resv_start(struct weft_subsys *s)
 								  sizeof(resv->aborts[0]));
 
 	assert_on_control(s->target);
+	assert(!s->resv);
 	if (resv)
 		resv->barrier = tgt_barrier_new(s->target);
 	if (!resv || !resv->barrier) {
@@ -390,9 +399,9 @@ int tgt_resv_start(struct weft_subsys *s)
 	resv->barrier->on_reactor = resv_abort_on_reactor;
 	resv->barrier->done = resv_barrier_done;
 	resv->timer.fn = resv_timer_fired;
-	weft_task_init(&resv->task, apply_slice);
+	weft_task_init(&resv->task, resv_apply_slice);
 	s->resv = resv;
-	apply_revision(resv);
+	resv_apply_revision(resv);
 	return 0;
 }
 
@@ -401,7 +410,8 @@ void tgt_resv_stop(struct weft_subsys *s, void (*stopped)(struct weft_subsys *s)
 	struct tgt_resv *resv = s->resv;
 
 	assert_on_control(s->target);
+	assert(s->removing && !resv->stopped);
 	resv->stopped = stopped;
 	if (!resv->barrier->pending)
-		finish_stop(resv);
+		resv_finish_stop(resv);
 }

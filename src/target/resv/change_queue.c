@@ -87,6 +87,7 @@ static void change_enqueue(struct resv_change_queue *chq, struct resv_change *ch
 {
 	struct resv_change *first = first_change_of_host(chq, change->flow);
 
+	assert(change->req && !change->batch);
 	change->first = !first;
 	weft_list_push(first ? &first->behind : &chq->hosts, &change->link);
 }
@@ -97,6 +98,7 @@ static void change_dequeue(struct resv_change_queue *chq, struct resv_change *ch
 	struct weft_list *link = change->first ? weft_list_pop(&change->behind) : NULL;
 	struct resv_change *next;
 
+	assert(!change->batch);
 	weft_list_remove(&change->link);
 	change->first = false;
 	if (!link)
@@ -121,6 +123,7 @@ static struct resv_change_queue *change_queue_get(struct weft_subsys *s, uint32_
 {
 	struct resv_change_queue **chq = &s->resv_change_queues[nsid - 1];
 
+	assert(nsid - 1 < WEFT_NSID_MAX);
 	if (*chq)
 		return *chq;
 	*chq = calloc(1, sizeof(**chq));
@@ -139,8 +142,10 @@ static void change_queue_schedule(struct resv_change_queue *chq)
 {
 	struct weft_target *t = chq->subsys->target;
 
-	if (chq->committing || chq->full)
+	if (chq->committing || chq->full) {
+		assert(weft_list_empty(&chq->link));
 		return;
+	}
 	weft_list_remove(&chq->link);
 	if (change_queue_next(chq)) {
 		weft_list_push(&t->resv_change_queues, &chq->link);
@@ -153,8 +158,9 @@ static void change_queue_schedule(struct resv_change_queue *chq)
 
 /* --- the end of a change ---------------------------------------------------------------------- */
 
-static void free_change(struct resv_change *change)
+static void change_free(struct resv_change *change)
 {
+	assert(weft_list_empty(&change->behind));
 	weft_count_down(change->subsys->resv_changes);
 	weft_list_remove(&change->queue_link);
 	weft_list_remove(&change->link);
@@ -165,7 +171,7 @@ static void change_finish(struct resv_change *change, uint16_t sc)
 {
 	if (change->req)
 		tgt_control_reply(change->req, sc);
-	free_change(change);
+	change_free(change);
 }
 
 static void changes_finish(struct weft_list *changes, uint16_t sc)
@@ -174,8 +180,9 @@ static void changes_finish(struct weft_list *changes, uint16_t sc)
 		change_finish(container_of(changes->next, struct resv_change, link), sc);
 }
 
-static void free_batch(struct resv_batch *batch)
+static void batch_free(struct resv_batch *batch)
 {
+	assert(weft_list_empty(&batch->changes));
 	free(batch->value);
 	free(batch);
 }
@@ -192,8 +199,9 @@ static void batch_settled(struct weft_store_wait *wait, int rc)
 {
 	struct resv_batch *batch = container_of(wait, struct resv_batch, wait);
 
+	assert(!batch->chq);
 	changes_finish(&batch->changes, rc < 0 ? unsettled_status(rc) : 0);
-	free_batch(batch);
+	batch_free(batch);
 }
 
 static void changes_finish_refused(struct resv_batch *batch)
@@ -207,6 +215,7 @@ static void changes_finish_refused(struct resv_batch *batch)
 
 static void batch_wait_settled(struct resv_batch *batch, uint64_t revision)
 {
+	assert(!batch->chq->committing);
 	batch->chq = NULL;
 	changes_finish_refused(batch);
 	batch->wait = (struct weft_store_wait){ .revision = revision, .done = batch_settled };
@@ -227,7 +236,7 @@ static void batch_requeue(struct resv_change_queue *chq, struct resv_batch *batc
 	}
 	weft_list_splice(&batch->changes, &chq->requeued);
 	weft_list_splice(&chq->requeued, &batch->changes);
-	free_batch(batch);
+	batch_free(batch);
 }
 
 static void batch_committed(struct weft_store_txn *txn, int rc)
@@ -235,18 +244,20 @@ static void batch_committed(struct weft_store_txn *txn, int rc)
 	struct resv_batch *batch = container_of(txn, struct resv_batch, txn);
 	struct resv_change_queue *chq = batch->chq;
 
+	assert_on_control(batch->subsys->target);
+	assert(chq->committing == batch);
 	chq->committing = NULL;
 	if (rc == -ESTALE) {
 		batch_requeue(chq, batch);
 	} else if (rc == -EOWNERDEAD) {
 		changes_finish(&batch->changes, unsettled_status(rc));
-		free_batch(batch);
+		batch_free(batch);
 	} else if (rc < 0) {
 		if (rc != -ECANCELED)
 			weft_error("%s: a reservation cannot be changed: %s", chq->subsys->nqn,
 				   strerror(-rc));
 		changes_finish(&batch->changes, SC_GENERIC(INTERNAL));
-		free_batch(batch);
+		batch_free(batch);
 	} else {
 		batch_wait_settled(batch, txn->revision);
 	}
@@ -261,7 +272,7 @@ static void batch_commit(struct resv_batch *batch, const struct resv_state *st, 
 	batch->value = malloc(size);
 	if (!batch->value) {
 		changes_finish(&batch->changes, SC_GENERIC(INTERNAL));
-		free_batch(batch);
+		batch_free(batch);
 		return;
 	}
 	resv_record_encode(st, weft_store_session(store), batch->value);
@@ -316,6 +327,7 @@ static struct tgt_ns *change_queue_ns(struct resv_change_queue *chq)
 	uint16_t sc;
 
 	while ((change = change_queue_next(chq))) {
+		assert(change->req && !change->batch);
 		sc = tgt_ns_lookup(change->req, &ns);
 		if (!sc)
 			return ns;
@@ -349,6 +361,7 @@ static void notice_room_freed(struct weft_store_wait *wait, int rc)
 	struct resv_change_queue *chq = container_of(wait, struct resv_change_queue, room);
 	struct resv_change *change;
 
+	assert(chq->full && !chq->committing);
 	chq->full = false;
 	while (rc < 0 && (change = change_queue_next(chq))) {
 		change_dequeue(chq, change);
@@ -379,6 +392,7 @@ static void batch_run(struct resv_change_queue *chq, struct tgt_ns *ns)
 	uint64_t version;
 	int rc = load_resv_state(ns, &st, &version);
 
+	assert(!chq->committing && !chq->full);
 	if (!rc && !resv_has_notice_room(&st)) {
 		wait_for_notice_room(chq, version);
 		return;
@@ -434,6 +448,7 @@ void tgt_resv_submit_change(struct weft_req *req, const struct resv_request *rq)
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_lookup(req, &ns);
 
+	assert_on_control(ctrl->subsys->target);
 	if (!sc && change)
 		chq = change_queue_get(ctrl->subsys, tgt_nsid(req));
 	if (!chq) {
@@ -464,6 +479,7 @@ static void change_detach(struct resv_change *change)
 	struct resv_change_queue *chq =
 		change->subsys->resv_change_queues[tgt_nsid(change->req) - 1];
 
+	assert(chq || change->batch); /* where it is queued, if it is in no batch */
 	tgt_control_reply(take_ptr(&change->req), SC_GENERIC(ABORT_QUEUE));
 	change->flow = NULL;
 	if (change->batch && change->batch->chq) {
@@ -474,7 +490,7 @@ static void change_detach(struct resv_change *change)
 		change_dequeue(chq, change);
 		change_queue_schedule(chq);
 	}
-	free_change(change);
+	change_free(change);
 }
 
 void tgt_resv_queue_closing(struct tgt_queue *queue)

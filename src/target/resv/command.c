@@ -24,19 +24,20 @@ static const struct command {
 	{ nvme_cmd_resv_release, RESV_RELEASE, 8 },
 };
 
-static const struct command *command_of(const struct weft_req *req)
+static const struct command *resv_command_of(const struct weft_req *req)
 {
 	const struct command *command = commands;
 
 	while (command->opcode != req->cmd.common.opcode)
 		command++;
+	assert(command < commands + sizeof(commands) / sizeof(commands[0]));
 	return command;
 }
 
 static void resv_change_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	const struct command *command = command_of(req);
+	const struct command *command = resv_command_of(req);
 	uint32_t cdw10 = le32_to_cpu(req->cmd.common.cdw10);
 	__le64 keys[2] = { 0 };
 	struct resv_request rq = {
@@ -47,6 +48,7 @@ static void resv_change_on_control(struct weft_msg *msg)
 		.cptpl = cdw10 >> 30,
 	};
 
+	assert(req->data_len >= command->length && command->length <= sizeof(keys));
 	memcpy(keys, req->data, command->length);
 	rq.crkey = le64_to_cpu(keys[0]);
 	rq.key = le64_to_cpu(keys[1]);
@@ -63,7 +65,7 @@ static void resv_fetched(struct weft_req *req, uint16_t sc)
 
 void tgt_resv_change(struct weft_req *req)
 {
-	uint32_t length = command_of(req)->length;
+	uint32_t length = resv_command_of(req)->length;
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_lookup(req, &ns);
 

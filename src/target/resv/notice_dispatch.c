@@ -31,6 +31,7 @@ int tgt_resv_dispatch_begin(struct resv_dispatch *dispatch, const struct tgt_ns 
 {
 	struct resv_dispatch_item *news = n ? calloc(n, sizeof(*news)) : NULL;
 
+	assert(!dispatch->items && !dispatch->n);
 	if (n && !news)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++)

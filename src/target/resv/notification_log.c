@@ -11,6 +11,7 @@
 
 static bool is_masked(const struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t type)
 {
+	assert(nsid - 1 < WEFT_NSID_MAX);
 	return ctrl->resv_mask[nsid - 1] & 1u << type;
 }
 
@@ -20,6 +21,7 @@ static void append_notification(struct tgt_ctrl *ctrl, uint32_t nsid, uint8_t ty
 	struct tgt_resv_log *log = &ctrl->resv_log;
 	unsigned at = (log->first + log->n) % TGT_RESV_PAGES;
 
+	assert(log->first < TGT_RESV_PAGES && log->n <= TGT_RESV_PAGES);
 	log->count++;
 	if (log->n == TGT_RESV_PAGES)
 		return;
@@ -44,6 +46,7 @@ void *tgt_resv_log_page(struct tgt_ctrl *ctrl, size_t *size)
 	const struct tgt_resv_log *log = &ctrl->resv_log;
 	struct nvme_resv_notification_log *page = calloc(1, sizeof(*page));
 
+	assert_on_control(ctrl->subsys->target);
 	*size = sizeof(*page);
 	if (!page || !log->n)
 		return page;

@@ -85,6 +85,7 @@ bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort)
 	struct weft_qpair *qp;
 	uint32_t cost = 0;
 
+	assert_on(group->reactor);
 	if (!abort->begun) {
 		abort->begun = abort->ended = true;
 		weft_qpair_iter_begin(group, &abort->walk);

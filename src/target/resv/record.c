@@ -1,6 +1,7 @@
 /* record.c - the record of a reservation in the store: encode and decode.
  *
  *  ┌ head: format, type, counts, generation, session │ registrants, 32 each │ notices, 24 each ┐ */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ static_assert(sizeof(struct record_head) + RESV_REGS_MAX * sizeof(struct record_
 
 size_t resv_record_size(const struct resv_state *st)
 {
+	assert(st->nregs <= RESV_REGS_MAX && st->nnotices <= RESV_NOTICES_MAX);
 	return sizeof(struct record_head) + st->nregs * sizeof(struct record_reg) +
 	       st->nnotices * sizeof(struct record_notice);
 }

@@ -51,6 +51,7 @@ static void resv_report_on_control(struct weft_msg *msg)
 	struct tgt_ns *ns;
 	uint16_t sc = tgt_ns_lookup(req, &ns);
 
+	assert_on(req->qp->group->control);
 	if (!sc && tgt_resv_state(ns, &st, &record) < 0)
 		sc = SC_GENERIC(INTERNAL);
 	if (!sc)

@@ -2,6 +2,7 @@
  *
  * Nothing here knows of queues, threads or stores: a state, a request, a status.
  * Invariant: where there is a reservation there is a registrant, and it has a holder. */
+#include <assert.h>
 #include <string.h>
 
 #include "proto/status.h"
@@ -253,9 +254,8 @@ static uint16_t run_persist(struct resv_state *st, const struct resv_request *rq
 	return 0;
 }
 
-uint16_t resv_execute(struct resv_state *st, const struct resv_request *rq, bool *changed)
+static uint16_t run_command(struct resv_state *st, const struct resv_request *rq, bool *changed)
 {
-	*changed = true;
 	switch (rq->kind) {
 	case RESV_REGISTER:
 		return run_register(st, rq);
@@ -267,4 +267,28 @@ uint16_t resv_execute(struct resv_state *st, const struct resv_request *rq, bool
 		return run_persist(st, rq, changed);
 	}
 	return INVALID;
+}
+
+/* The invariant. */
+static bool has_holder_if_reserved(const struct resv_state *st)
+{
+	unsigned holders = 0;
+
+	for (unsigned i = 0; i < st->nregs; i++)
+		holders += st->regs[i].holder;
+	if (!st->rtype)
+		return !holders;
+	return resv_all_registrants(st->rtype) ? st->nregs : holders == 1;
+}
+
+uint16_t resv_execute(struct resv_state *st, const struct resv_request *rq, bool *changed)
+{
+	bool sound = has_holder_if_reserved(st); /* another member may have written it */
+	uint16_t sc;
+
+	assert(resv_has_notice_room(st));
+	*changed = true;
+	sc = run_command(st, rq, changed);
+	assert(!sound || has_holder_if_reserved(st));
+	return sc;
 }

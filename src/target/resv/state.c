@@ -1,6 +1,7 @@
 /* state.c - the parts of a reservation's state, and the small changes that rules are made of. */
 #include "target/resv/state.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/count.h"
@@ -43,6 +44,7 @@ void resv_end(struct resv_state *st)
 
 void resv_establish(struct resv_state *st, struct resv_reg *holder, uint8_t rtype)
 {
+	assert(rtype && holder >= st->regs && holder < st->regs + st->nregs);
 	resv_end(st);
 	st->rtype = rtype;
 	holder->holder = true;
@@ -50,6 +52,7 @@ void resv_establish(struct resv_state *st, struct resv_reg *holder, uint8_t rtyp
 
 void resv_remove_registrant(struct resv_state *st, unsigned index)
 {
+	assert(index < st->nregs);
 	weft_count_down(st->nregs);
 	memmove(&st->regs[index], &st->regs[index + 1], (st->nregs - index) * sizeof(st->regs[0]));
 }
@@ -65,6 +68,7 @@ void resv_notify(struct resv_state *st, const uint8_t *host, uint8_t type, bool 
 {
 	struct resv_notice *notice = &st->notices[st->nnotices++];
 
+	assert(st->nnotices <= RESV_NOTICES_MAX);
 	memcpy(notice->host, host, RESV_HOST_BYTES);
 	notice->type = type;
 	notice->abort = abort;

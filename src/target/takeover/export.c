@@ -94,7 +94,7 @@ static void export_timestamp(struct weft_ctrl_state *state, const struct tgt_ctr
 
 static int export_ctrl(struct weft_ctrl_state *state, struct tgt_ctrl *ctrl)
 {
-	assert(!ctrl->dying && !ctrl->resetting);
+	assert(!ctrl->dying && !ctrl->resetting && !weft_heap_has(&ctrl->ka_timer.node));
 	strcpy(state->nqn, ctrl->subsys->nqn);
 	strcpy(state->hostnqn, ctrl->hostnqn);
 	weft_uuid_format(ctrl->hostid, state->hostid);
@@ -194,6 +194,7 @@ static int export_queue(struct weft_target_state *state, struct weft_qpair *qp)
 	struct weft_queue_state *to = state->queues.at;
 	struct tgt_queue *queue = qp->owner;
 
+	assert(!qp->closing && (!queue || !tgt_queue_drains(queue)));
 	to += state->queues.count++;
 	if (queue) {
 		to->ctrl = ctrl_number(state, queue->ctrl);

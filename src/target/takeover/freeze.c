@@ -66,6 +66,7 @@ static const unsigned freeze_edges[] = {
 
 static void freeze_enter(struct weft_target *t, enum tgt_freeze_state state)
 {
+	assert_on_control(t);
 	assert(freeze_edges[state] & 1u << t->freeze_state);
 	t->freeze_state = state;
 }
@@ -127,17 +128,19 @@ static void inspect_on_reactor(struct tgt_barrier *barrier, struct weft_poll_gro
 
 static void thaw_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
+	assert(group->frozen);
 	weft_poll_group_thaw(group);
 	tgt_barrier_arrive(barrier, group);
 }
 
 static void freeze_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
+	assert(!group->frozen && weft_list_empty(&group->qpairs));
 	weft_poll_group_freeze(group);
 	tgt_barrier_arrive(barrier, group);
 }
 
-static void free_barrier(struct tgt_barrier *barrier)
+static void freeze_barrier_free(struct tgt_barrier *barrier)
 {
 	free(barrier);
 }
@@ -149,8 +152,8 @@ static void ignore_thawed(struct tgt_barrier *barrier)
 
 /* --- controllers ------------------------------------------------------------------------------ */
 
-static void each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
-		      void *arg)
+static void for_each_ctrl(struct weft_target *t, void (*fn)(struct tgt_ctrl *ctrl, void *arg),
+			  void *arg)
 {
 	struct weft_subsys *s;
 	struct tgt_ctrl *ctrl;
@@ -217,6 +220,7 @@ static void freeze_finish(struct freeze *freeze, int rc, const struct weft_err *
 	void (*done)(void *arg, int rc, const struct weft_err *err) = freeze->done;
 	void *arg = freeze->arg;
 
+	assert(!freeze->barrier->pending && !weft_heap_has(&freeze->timer.node));
 	free(freeze->barrier);
 	free(freeze);
 	done(arg, rc, err);
@@ -241,7 +245,7 @@ static bool commands_are_idle(struct weft_target *t, const struct freeze *freeze
 	struct ctrl_activity control = { 0 };
 	unsigned requests = 0;
 
-	each_ctrl(t, inspect_ctrl, &control);
+	for_each_ctrl(t, inspect_ctrl, &control);
 	for (unsigned i = 0; i < t->npoll_groups; i++) {
 		control.busy |= freeze->reactors[i].busy;
 		requests += freeze->reactors[i].requests;
@@ -272,10 +276,11 @@ static void freeze_check(struct tgt_barrier *barrier)
 	struct freeze *freeze = barrier->arg;
 	struct weft_target *t = barrier->target;
 
+	assert(t->freeze_state == TGT_FREEZING || t->freeze_state == TGT_FREEZING_STORE);
 	freeze->checks++;
 	freeze->idle_checks = target_is_idle(t, freeze) ? freeze->idle_checks + 1 : 0;
 	if (freeze->idle_checks == 2) {
-		each_ctrl(t, pause_keepalive, t);
+		for_each_ctrl(t, pause_keepalive, t);
 		freeze_enter(t, TGT_FROZEN);
 		freeze_finish(freeze, 0, NULL);
 	} else if (freeze_timed_out(t, freeze)) {
@@ -329,7 +334,7 @@ int weft_target_start_frozen(struct weft_target *t)
 		return -ENOMEM;
 	freeze_enter(t, TGT_FROZEN);
 	barrier->on_reactor = freeze_on_reactor;
-	barrier->done = free_barrier;
+	barrier->done = freeze_barrier_free;
 	tgt_barrier_start(barrier);
 	return 0;
 }
@@ -344,7 +349,7 @@ void weft_target_thaw(struct weft_target *t)
 	freeze_enter(t, TGT_SERVING);
 	if (store_frozen)
 		tgt_thaw_store(t);
-	each_ctrl(t, resume_keepalive, t);
+	for_each_ctrl(t, resume_keepalive, t);
 	t->thaw_barrier->on_reactor = thaw_on_reactor;
 	t->thaw_barrier->done = ignore_thawed;
 	tgt_barrier_start(t->thaw_barrier);

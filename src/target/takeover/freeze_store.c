@@ -51,6 +51,7 @@ void tgt_freeze_store(struct weft_target *t)
 	struct weft_subsys *s;
 
 	assert_on_control(t);
+	assert(t->freeze_state == TGT_FREEZING_STORE);
 	weft_list_for_each(s, &t->subsystems, link)
 		weft_store_freeze(s->store);
 }
@@ -60,6 +61,7 @@ void tgt_thaw_store(struct weft_target *t)
 	struct weft_subsys *s;
 
 	assert_on_control(t);
+	assert(t->freeze_state == TGT_SERVING);
 	weft_list_for_each(s, &t->subsystems, link) {
 		weft_store_thaw(s->store);
 		tgt_cluster_store_moved(s);

@@ -129,10 +129,24 @@ static void import_keepalive(struct tgt_ctrl *ctrl, const struct weft_ctrl_state
 	atomic_store(&ctrl->traffic, from->traffic);
 }
 
+/* Ascending, as events.c keeps them: so all that may come have room. */
+static bool changed_list_is_valid(const struct weft_items *changed)
+{
+	const uint32_t *nsids = changed->at;
+	uint32_t last = 0;
+
+	for (unsigned i = 0; i < changed->count; i++) {
+		if (nsids[i] <= last || nsids[i] > WEFT_NSID_MAX)
+			return false;
+		last = nsids[i];
+	}
+	return true;
+}
+
 static bool ctrl_state_is_valid(const struct weft_target *t, const struct weft_ctrl_state *from)
 {
 	return from->cntlid && from->cntlid <= NVME_CNTLID_MAX && from->io_queues &&
-	       from->io_queues <= t->io_queues_max && from->changed.count <= TGT_CHANGED_NS_MAX &&
+	       from->io_queues <= t->io_queues_max && changed_list_is_valid(&from->changed) &&
 	       from->errors.count <= TGT_ERRORS_MAX * sizeof(struct nvme_error_log_page) &&
 	       from->errors.count / sizeof(struct nvme_error_log_page) <= from->nerrors;
 }
@@ -223,6 +237,7 @@ static void adopt_done_on_control(struct weft_msg *msg)
 	struct import *in = adoption->in;
 	int rc = adoption->rc;
 
+	assert_on_control(in->target);
 	if (!rc && queue) {
 		queue->qp = adoption->qp;
 		if (!queue->qid) {
@@ -239,6 +254,8 @@ static void adopt_on_reactor(struct weft_msg *msg)
 {
 	struct adoption *adoption = container_of(msg, struct adoption, msg);
 
+	assert_on(adoption->group->reactor);
+	assert(adoption->group->frozen);
 	adoption->rc = weft_qpair_import(&adoption->qp, adoption->group, adoption->state,
 					 &tgt_qpair_ops, adoption->queue);
 	adoption->msg.fn = adopt_done_on_control;
@@ -344,6 +361,7 @@ static int ctrl_join_tenant(struct tgt_ctrl *ctrl)
 	struct tgt_queue *queue;
 	int rc = tgt_flow_join(ctrl);
 
+	assert(ctrl->admin && ctrl->subsys->target->freeze_state == TGT_FROZEN);
 	if (rc < 0)
 		return rc;
 	weft_list_for_each(queue, &ctrl->queues, link) {

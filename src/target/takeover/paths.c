@@ -25,6 +25,7 @@ int tgt_paths_export_subsys(struct weft_subsys_state *state, const struct weft_s
 	struct weft_takeover_entry *changed = alloc_entries(&state->ana_changed,
 							    WEFT_ANA_GROUP_MAX);
 
+	assert(tgt_ana_is_idle(s)); /* or the rules would be those of the past */
 	state->ana_count = s->ana.count;
 	state->ana_rules.at = calloc(rules->count + 1, sizeof(rules->at[0]));
 	if (!changed || !state->ana_rules.at)
@@ -98,6 +99,7 @@ int tgt_paths_import_subsys(const struct weft_subsys_state *state, struct weft_s
 	struct ana_rules *rules;
 	int rc = tgt_ana_rules_check(state->ana_rules.at, state->ana_rules.count, err);
 
+	assert(tgt_ana_is_idle(s));
 	if (rc < 0)
 		return rc;
 	rules = tgt_ana_rules_with(NULL, state->ana_rules.at, state->ana_rules.count);

@@ -42,6 +42,7 @@ int tgt_resv_export_ctrl(struct weft_ctrl_state *state, const struct tgt_ctrl *c
 {
 	int rc = export_notification_log(&state->resv_pages, &ctrl->resv_log);
 
+	assert_on_control(ctrl->subsys->target);
 	state->resv_count = ctrl->resv_log.count;
 	return rc < 0 ? rc : export_notification_masks(&state->resv_masks, ctrl->resv_mask);
 }

@@ -35,6 +35,7 @@ int tgt_store_export(struct weft_subsys_state *state, const struct weft_subsys *
 	int rc = export_cluster(state, s);
 
 	assert_on_control(s->target);
+	assert(tgt_store_is_frozen(s->target));
 	state->store.fd = -1;
 	return rc < 0 || !s->store ? rc : weft_store_export(s->store, &state->store);
 }
@@ -83,6 +84,7 @@ int tgt_store_import(struct weft_subsys_state *state, struct weft_subsys *s, str
 	int rc = import_cluster(state, s, err);
 
 	assert_on_control(s->target);
+	assert(tgt_store_is_frozen(s->target));
 	if (rc < 0 || !s->store)
 		return rc;
 	rc = weft_store_import(s->store, &state->store, err);
