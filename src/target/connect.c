@@ -109,8 +109,7 @@ static uint16_t connect_admin(struct weft_req *req, struct weft_subsys *s,
 	ctrl = tgt_ctrl_create(s);
 	if (!ctrl)
 		return SC_COMMAND(CONNECT_CTRL_BUSY);
-	strcpy(ctrl->hostnqn, data->hostnqn);
-	memcpy(ctrl->hostid, data->hostid, sizeof(ctrl->hostid));
+	tgt_ctrl_set_host(ctrl, data->hostnqn, data->hostid);
 	ctrl->trtype = req->qp->transport->trtype;
 	ctrl->peer = req->qp->peer;
 	ctrl->local = req->qp->local;
@@ -186,6 +185,7 @@ static void connect_attach_queue(struct weft_req *req, struct tgt_queue *queue,
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
 	weft_list_init(&queue->resv_changes);
+	weft_list_init(&queue->draining_link);
 	weft_list_init(&queue->drain_waits);
 	assert(!ctrl->dying && !qid_taken(ctrl, queue->qid));
 	weft_list_push(&ctrl->queues, &queue->link);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/keyed_hash.h"
 #include "base/log.h"
 #include "target/admin/admin.h"
 #include "target/resv/resv.h"
@@ -37,6 +38,20 @@ struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 
 	assert_on_control(s->target);
 	return ctrl && !ctrl->dying ? ctrl : NULL;
+}
+
+uint64_t tgt_host_hash(const struct weft_target *t, const char *hostnqn, const uint8_t hostid[16])
+{
+	uint64_t hash = weft_keyed_hash(t->hash_key, 0, hostnqn, strlen(hostnqn));
+
+	return weft_keyed_hash(t->hash_key, hash, hostid, 16);
+}
+
+void tgt_ctrl_set_host(struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])
+{
+	strcpy(ctrl->hostnqn, hostnqn);
+	memcpy(ctrl->hostid, hostid, sizeof(ctrl->hostid));
+	ctrl->host_hash = tgt_host_hash(ctrl->subsys->target, hostnqn, hostid);
 }
 
 bool tgt_ctrl_is_of_host(const struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])
@@ -134,6 +149,7 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	}
 	if (ctrl->resetting && !has_io_queues(ctrl))
 		ctrl_reset_done(ctrl);
+	weft_list_remove(&queue->draining_link);
 	tgt_drain_wait_queue_gone(queue);
 	if (!weft_list_empty(&ctrl->queues))
 		return;

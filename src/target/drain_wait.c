@@ -9,25 +9,22 @@
  * Cross-Controller Reset (admin/ccr.c).
  *
  * A waiter is on the list of one queue that it awaits. When that queue is gone it moves to the
- * next one, so the end of a queue costs nothing to those who wait for others.
+ * next one, which its owner finds without a walk over all queues: the end of a queue costs nothing
+ * to those who wait for others, and little to those who waited for it.
  *
  * Invariant: a waiter on a list awaits a queue that exists, and so does its subsystem. */
 #include "target/internal.h"
 
-/* To the first queue that @drain waits for. False: there is none. */
+/* False: no queue is awaited. */
 static bool attach_to_draining_queue(struct tgt_drain_wait *drain)
 {
-	struct tgt_ctrl *ctrl;
-	struct tgt_queue *queue;
+	struct tgt_queue *queue = drain->first_awaited(drain);
 
-	weft_list_for_each(ctrl, &drain->subsys->ctrls, link)
-		weft_list_for_each(queue, &ctrl->queues, link)
-			if (drain->awaits(drain, queue)) {
-				assert(queue->state >= TGT_QUEUE_CLOSING); /* it will be gone */
-				weft_list_push(&queue->drain_waits, &drain->queue_link);
-				return true;
-			}
-	return false;
+	if (!queue)
+		return false;
+	assert(queue->state >= TGT_QUEUE_CLOSING); /* it will be gone */
+	weft_list_push(&queue->drain_waits, &drain->queue_link);
+	return true;
 }
 
 static void drain_wait_finish(struct tgt_drain_wait *drain, bool all)

@@ -37,6 +37,7 @@ enum {
 	TGT_CQT_MS = 10000, /* how long storage takes at most to end what a lost controller began */
 	TGT_RESV_PAGES = 64,      /* reservation notifications that a host has not read yet */
 	TGT_CNTLID_BUCKETS = 256, /* ids are given in turn, and so fill them evenly */
+	TGT_DRAINING_BUCKETS = 64,
 	TGT_DSM_RANGES = 256,
 	TGT_RANGE_LISTS_MAX = 64, /* range lists that a tenant has in buffers of a reactor */
 	TGT_DSM_BLOCKS = 1 << 18, /* blocks that one command deallocates */
@@ -85,8 +86,9 @@ struct weft_subsys {
 	uint64_t consumed[TGT_CONSUMERS];   /* the revision of the store that each acts by */
 	uint16_t cntlid_first, cntlid_last; /* the range of ids that this process gives */
 	uint16_t cntlid_next;
-	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the same controllers, by id */
-	unsigned ns_closing;                            /* see tgt_ns_close_all() */
+	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS];  /* the same controllers, by id */
+	struct weft_list draining[TGT_DRAINING_BUCKETS]; /* queues that drain, by host_hash */
+	unsigned ns_closing;                             /* see tgt_ns_close_all() */
 	void (*removed)(void *arg);
 	void *removed_arg;
 	struct tgt_stats stats[]; /* by poll group */
@@ -133,7 +135,8 @@ struct tgt_queue {
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
-	struct weft_list resv_changes; /* those it waits for; the control reactor's */
+	struct weft_list resv_changes;  /* those it waits for; the control reactor's */
+	struct weft_list draining_link; /* subsys->draining, while tgt_queue_drains() */
 	/* tgt_drain_wait.queue_link: who waits for this queue to drain; the control reactor's. */
 	struct weft_list drain_waits;
 	struct weft_msg lost_msg;    /* to the control reactor: its connection is lost */
@@ -174,6 +177,7 @@ struct tgt_ctrl {
 	uint16_t portid; /* of the listener that accepted it; 0: that one was gone already */
 	char hostnqn[WEFT_NQN_MAX + 1];
 	uint8_t hostid[16];
+	uint64_t host_hash; /* of both: tgt_host_hash() */
 	uint8_t trtype;
 	struct sockaddr_storage peer, local;
 	struct weft_list queues;
@@ -247,6 +251,8 @@ struct weft_target {
 	uint32_t nqueues, ndiscovery, nevicting, nunlisted;
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
 	struct tgt_tenants *tenants;
+	struct tgt_stale *stale;
+	uint64_t hash_key; /* so that no peer can choose names that collide */
 	struct weft_list subsystems, listeners;
 	struct tgt_control_queue *control_queue;
 	struct weft_list drain_waits; /* tgt_drain_wait.link */
@@ -431,7 +437,8 @@ struct tgt_drain_wait {
 	struct weft_list queue_link; /* queue->drain_waits */
 	struct weft_subsys *subsys;
 	struct weft_timer timer;
-	bool (*awaits)(const struct tgt_drain_wait *drain, const struct tgt_queue *queue);
+	/* A queue that is awaited and still there; NULL: there is none. */
+	struct tgt_queue *(*first_awaited)(const struct tgt_drain_wait *drain);
 	void (*done)(struct tgt_drain_wait *drain, bool all); /* @all drained, or time is up */
 };
 /* done() when no queue of the subsystem is awaited any more, perhaps before this returns.
@@ -441,6 +448,8 @@ void tgt_drain_wait_cancel(struct tgt_drain_wait *drain); /* done() does not fol
 void tgt_drain_wait_queue_gone(struct tgt_queue *gone);   /* it is off its controller */
 
 /* stale.c: calls @go_on when storage has no command of a lost connection of this host any more */
+int tgt_stale_create(struct weft_target *t);
+void tgt_stale_destroy(struct weft_target *t);
 void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 		    void (*go_on)(struct weft_req *req));
 
@@ -468,6 +477,9 @@ struct tgt_ctrl *tgt_ctrl_adopt(struct weft_subsys *s, uint16_t cntlid); /* NULL
 void tgt_ctrl_free(struct tgt_ctrl *ctrl);                               /* it has no queues */
 struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid);
 struct tgt_ctrl *tgt_ctrl_by_id(struct weft_subsys *s, uint16_t cntlid); /* also one that ends */
+/* The same for the same host, and no other can choose a name that has it, too. */
+uint64_t tgt_host_hash(const struct weft_target *t, const char *hostnqn, const uint8_t hostid[16]);
+void tgt_ctrl_set_host(struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16]);
 bool tgt_ctrl_is_of_host(const struct tgt_ctrl *ctrl, const char *hostnqn,
 			 const uint8_t hostid[16]);
 void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue); /* may free @ctrl */

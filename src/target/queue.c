@@ -41,9 +41,14 @@ static const struct {
 
 static void queue_enter(struct tgt_queue *queue, enum tgt_queue_state state)
 {
-	assert_on_control(queue->ctrl->subsys->target);
+	struct weft_subsys *s = queue->ctrl->subsys;
+
+	assert_on_control(s->target);
 	assert(states[state].from & 1u << queue->state);
 	queue->state = state;
+	if (tgt_queue_drains(queue) && weft_list_empty(&queue->draining_link))
+		weft_list_push(&s->draining[queue->ctrl->host_hash % TGT_DRAINING_BUCKETS],
+			       &queue->draining_link);
 }
 
 const char *tgt_queue_state_text(const struct tgt_queue *queue)

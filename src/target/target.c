@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "base/keyed_hash.h"
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
 #include "target/resv/change_queue.h"
@@ -77,6 +78,7 @@ static void target_free(struct weft_target *t)
 	free(t->stop_barrier);
 	poll_groups_destroy(t);
 	tgt_control_queue_destroy(t);
+	tgt_stale_destroy(t);
 	tgt_tenants_destroy(t);
 	free(t);
 }
@@ -95,6 +97,7 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 		t->queues_max = options->queues_max;
 		t->connections_max = options->queues_max +
 				     unknown_max(options->nreactors) * options->nreactors;
+		t->hash_key = weft_hash_key();
 		weft_addr_counts_init(&t->anonymous);
 		weft_list_init(&t->subsystems);
 		weft_list_init(&t->listeners);
@@ -106,6 +109,8 @@ int weft_target_create(struct weft_target **out, const struct weft_target_option
 			rc = barriers_create(t);
 		if (rc == 0)
 			rc = tgt_tenants_create(t);
+		if (rc == 0)
+			rc = tgt_stale_create(t);
 		if (rc == 0)
 			rc = tgt_control_queue_create(t);
 		if (rc == 0)

@@ -70,6 +70,16 @@ void *__wrap_weft_qpair_iter_next(void *group, void *walk)
 	return qp;
 }
 
+static unsigned compared; /* hosts of queues with a host that connects */
+
+bool __real_tgt_ctrl_is_of_host(const void *ctrl, const char *hostnqn, const uint8_t *hostid);
+bool __wrap_tgt_ctrl_is_of_host(const void *ctrl, const char *hostnqn, const uint8_t *hostid);
+bool __wrap_tgt_ctrl_is_of_host(const void *ctrl, const char *hostnqn, const uint8_t *hostid)
+{
+	compared++;
+	return __real_tgt_ctrl_is_of_host(ctrl, hostnqn, hostid);
+}
+
 static bool hold_commits;
 static void *held_txn;
 
@@ -489,6 +499,17 @@ static void names_buy_no_turns(void **state)
 	other = unnamed;
 }
 
+/* Connects that come while connections are checked for lost ones share the next check, of three
+ * rounds. */
+static void connects_share_their_checks(void **state)
+{
+	rounds = compared = 0;
+	crowd_sends(FLOODER, false);
+	assert_in_range(rounds, 3, 3 * (CROWD / TURN_MAX + 4));
+	assert_in_range(compared, 0, CROWD);
+	close_crowd();
+}
+
 static void connect_refused_flood(void **state)
 {
 	const struct nvmf_connect_data data = stepped_connect_data("nqn.2026-11.io.weft:none",
@@ -738,6 +759,52 @@ static void lists_of_controllers(void **state)
 		assert_int_equal(last, stepped_subsys->cntlid_last);
 	}
 	close_many(CTRLS_MANY);
+}
+
+/* --- queues that drain ------------------------------------------------------------------------- */
+
+enum { DRAINING = 60, BYSTANDERS = 300, NS_SLOW = 9, STORAGE_MS = 2000, DRAINING_ID = 5000 };
+
+static void read_slowly(struct raw_host *raw)
+{
+	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_read, .nsid = cpu_to_le32(NS_SLOW) } };
+
+	raw_host_send(raw, &sqe, NULL, 512);
+}
+
+/* A host has lost many queues whose commands are in storage, and connects many times meanwhile: each
+ * Connect waits for all of these queues, one after the other. What that costs does not grow with the
+ * controllers that the host still has. */
+static void connects_wait_for_many_queues(void **state)
+{
+	static struct raw_host *lost[DRAINING];
+	struct nvmf_connect_data data;
+
+	stepped_ns_add(NS_SLOW, 512, stepped_backend("mem:1M,delay=read:2s"));
+	open_many(DRAINING + BYSTANDERS, DRAINING_ID, 0);
+	enable_many(DRAINING);
+	for (unsigned i = 0; i < DRAINING; i++)
+		lost[i] = stepped_io(FLOODER, DRAINING_ID, many_ids[i], 1);
+	for (unsigned i = 0; i < DRAINING; i++)
+		read_slowly(lost[i]);
+	stepped_others();
+	open_crowd();
+	for (unsigned i = 0; i < DRAINING; i++)
+		raw_host_close(lost[i]);
+	for (unsigned i = 0; i < CROWD; i++) {
+		data = stepped_connect_data(STEPPED_NQN, FLOODER, DRAINING_ID, NVME_CNTLID_DYNAMIC);
+		raw_host_connect_send(crowd[i], &data, 0, 0);
+	}
+	compared = 0;
+	for (int i = 0; i < 50; i++)
+		stepped_control();
+	assert_int_equal(crowd_answers(), CROWD); /* ICReq alone: they all wait */
+	stepped_later(STORAGE_MS);
+	for (unsigned i = 0; i < CROWD; i++)
+		assert_int_equal(raw_host_wait(crowd[i]), 0);
+	assert_in_range(compared, CROWD, (DRAINING + 1) * CROWD);
+	close_crowd();
+	close_many(DRAINING + BYSTANDERS);
 }
 
 /* --- a host that makes up identifiers --------------------------------------------------------- */
@@ -1057,12 +1124,14 @@ int main(void)
 		cmocka_unit_test(failing_io_flood),
 		cmocka_unit_test(reservations_are_fair),
 		cmocka_unit_test(connect_flood),
+		cmocka_unit_test(connects_share_their_checks),
 		cmocka_unit_test(connect_refused_flood),
 		cmocka_unit_test(disconnect_flood),
 		cmocka_unit_test(flooders_leave),
 		cmocka_unit_test(freeze_in_a_flood),
 		cmocka_unit_test(discovery_in_pieces),
 		cmocka_unit_test(lists_of_controllers),
+		cmocka_unit_test(connects_wait_for_many_queues),
 		cmocka_unit_test(identifiers_buy_no_turns),
 		cmocka_unit_test(names_buy_no_turns),
 		cmocka_unit_test(made_up_identifiers_reserve),

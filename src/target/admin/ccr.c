@@ -79,9 +79,13 @@ static struct ccr *ccr_new(struct weft_req *req)
 
 /* --- of a controller of ours ------------------------------------------------------------------ */
 
-static bool is_of_impacted(const struct tgt_drain_wait *drain, const struct tgt_queue *queue)
+static struct tgt_queue *first_of_impacted(const struct tgt_drain_wait *drain)
 {
-	return queue->ctrl == container_of(drain, struct ccr, drain)->impacted;
+	const struct tgt_ctrl *impacted = container_of(drain, struct ccr, drain)->impacted;
+
+	return weft_list_empty(&impacted->queues) ?
+		       NULL :
+		       container_of(impacted->queues.next, struct tgt_queue, link);
 }
 
 static void ccr_drained(struct tgt_drain_wait *drain, bool all)
@@ -107,7 +111,7 @@ static uint16_t ccr_start_local(struct weft_req *req, struct tgt_ctrl *impacted)
 	if (!ccr)
 		return SC_GENERIC(INTERNAL);
 	ccr->drain.subsys = impacted->subsys;
-	ccr->drain.awaits = is_of_impacted;
+	ccr->drain.first_awaited = first_of_impacted;
 	ccr->drain.done = ccr_drained;
 	ccr->impacted = impacted;
 	snprintf(why, sizeof(why), "its host resets it through controller %u", ccr->asked->cntlid);

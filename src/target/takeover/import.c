@@ -156,6 +156,7 @@ static int import_ctrl(struct import *in, unsigned i)
 	const struct weft_ctrl_state *from = (struct weft_ctrl_state *)in->state->ctrls.at + i;
 	struct weft_subsys *s = tgt_subsys_find_any(in->target, from->nqn);
 	struct tgt_ctrl *ctrl;
+	uint8_t hostid[16];
 
 	if (!s || !ctrl_state_is_valid(in->target, from))
 		return weft_fail(&in->err, -EINVAL,
@@ -165,10 +166,10 @@ static int import_ctrl(struct import *in, unsigned i)
 	if (!ctrl)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u is there twice", from->nqn,
 				 from->cntlid);
-	if (weft_uuid_parse(from->hostid, ctrl->hostid) < 0)
+	if (weft_uuid_parse(from->hostid, hostid) < 0)
 		return weft_fail(&in->err, -EINVAL, "%s: controller %u: hostid", from->nqn,
 				 from->cntlid);
-	strcpy(ctrl->hostnqn, from->hostnqn);
+	tgt_ctrl_set_host(ctrl, from->hostnqn, hostid);
 	ctrl->cc = from->cc;
 	ctrl->csts = from->csts;
 	ctrl->io_queues = from->io_queues;
@@ -298,6 +299,7 @@ static struct tgt_queue *import_queue_new(struct import *in, const struct weft_q
 	queue->depth = from->qpair.sqsize;
 	set_totals(&queue->stats, &from->totals);
 	weft_list_init(&queue->resv_changes);
+	weft_list_init(&queue->draining_link);
 	weft_list_init(&queue->drain_waits);
 	weft_list_push(&queue->ctrl->queues, &queue->link);
 	if (!queue->qid)
