@@ -98,7 +98,7 @@ void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *
 /* --- a turn ----------------------------------------------------------------------------------- */
 
 /* NULL: there is no task, or its flow has too many pieces under way. */
-static struct weft_list *next_in_flows(struct weft_reactor *r)
+static struct weft_list *next_task_in_flows(struct weft_reactor *r)
 {
 	struct weft_bulk_flow *flow;
 
@@ -112,12 +112,12 @@ static struct weft_list *next_in_flows(struct weft_reactor *r)
 	return NULL;
 }
 
-static struct weft_task *next_task(struct weft_reactor *r)
+static struct weft_task *next_bulk_task(struct weft_reactor *r)
 {
 	struct weft_list *link = weft_list_pop(&r->bulk_retries);
 
 	if (!link)
-		link = next_in_flows(r);
+		link = next_task_in_flows(r);
 	return link ? container_of(link, struct weft_task, link) : NULL;
 }
 
@@ -126,7 +126,7 @@ void weft_bulk_run(struct weft_reactor *r)
 	struct weft_task *task;
 
 	r->bulk_left = TURN_BYTES;
-	while (r->bulk_left > 0 && (task = next_task(r))) {
+	while (r->bulk_left > 0 && (task = next_bulk_task(r))) {
 		task->fn(task);
 		r->bulk_left -= PIECE_MIN_BYTES;
 	}

@@ -1,7 +1,7 @@
 /* offload.c - see offload.h. */
 #include "reactor/offload.h"
 
-static int run_on_thread(struct weft_op *op)
+static int offload_on_thread(struct weft_op *op)
 {
 	struct weft_offload *offload = container_of(op, struct weft_offload, op);
 
@@ -25,5 +25,5 @@ void weft_offload_start(struct weft_offload *offload, struct weft_reactor *r,
 	offload->done = done;
 	offload->op.done = offload_done;
 	weft_workers_init(&offload->thread, 1);
-	weft_workers_call(&offload->thread, r, &offload->op, run_on_thread);
+	weft_workers_call(&offload->thread, r, &offload->op, offload_on_thread);
 }

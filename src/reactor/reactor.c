@@ -170,7 +170,7 @@ void weft_reactor_run_deferred(struct weft_reactor *r)
 	self = before;
 }
 
-static void pin(int cpu)
+static void pin_to_cpu(int cpu)
 {
 	cpu_set_t set;
 	int rc;
@@ -187,7 +187,7 @@ void weft_reactor_run(struct weft_reactor *r)
 	struct weft_reactor *before = self;
 
 	if (r->options.cpu >= 0)
-		pin(r->options.cpu);
+		pin_to_cpu(r->options.cpu);
 	self = r;
 	while (!r->stopping)
 		run_turn(r, -1);
@@ -251,7 +251,7 @@ void weft_task_cancel(struct weft_task *task)
 }
 
 /* A timer that sets itself for now, from its own callback, must not hold up the turn. */
-static uint64_t due_ns(const struct weft_reactor *r, uint64_t delay_ms)
+static uint64_t timer_due_ns(const struct weft_reactor *r, uint64_t delay_ms)
 {
 	uint64_t due = weft_reactor_now_ns(r) + delay_ms * NS_PER_MS;
 
@@ -261,7 +261,7 @@ static uint64_t due_ns(const struct weft_reactor *r, uint64_t delay_ms)
 void weft_timer_set(struct weft_reactor *r, struct weft_timer *timer, uint64_t delay_ms)
 {
 	weft_timer_stop(r, timer);
-	weft_heap_push(&r->timers, &timer->node, due_ns(r, delay_ms));
+	weft_heap_push(&r->timers, &timer->node, timer_due_ns(r, delay_ms));
 }
 
 void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer)

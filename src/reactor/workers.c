@@ -16,7 +16,7 @@
 
 #include "reactor/internal.h"
 
-static ssize_t do_syscall(const struct weft_op *op)
+static ssize_t call_file_op(const struct weft_op *op)
 {
 	switch (op->kind) {
 	case WEFT_OP_READ:
@@ -41,7 +41,7 @@ static int perform_op(struct weft_op *op)
 	if (op->kind == WEFT_OP_CALL)
 		return op->call(op);
 	do {
-		res = do_syscall(op);
+		res = call_file_op(op);
 	} while (res < 0 && errno == EINTR);
 	return res < 0 ? -errno : (int)res;
 }
@@ -53,7 +53,7 @@ static void deliver_result(struct weft_msg *mail)
 	op->done(op, op->res);
 }
 
-static void run_op(struct weft_op *op)
+static void worker_run_op(struct weft_op *op)
 {
 	op->res = perform_op(op);
 	op->mail.fn = deliver_result;
@@ -61,7 +61,7 @@ static void run_op(struct weft_op *op)
 }
 
 /* Sleeps until there is something to do; NULL: the pool ends. Called and returns locked. */
-static struct weft_op *next_op(struct weft_workers *pool)
+static struct weft_op *wait_for_op(struct weft_workers *pool)
 {
 	struct weft_list *link;
 
@@ -76,15 +76,15 @@ static struct weft_op *next_op(struct weft_workers *pool)
 	return container_of(link, struct weft_op, link);
 }
 
-static void *worker(void *arg)
+static void *worker_main(void *arg)
 {
 	struct weft_workers *pool = arg;
 	struct weft_op *op;
 
 	pthread_mutex_lock(&pool->lock);
-	while ((op = next_op(pool))) {
+	while ((op = wait_for_op(pool))) {
 		pthread_mutex_unlock(&pool->lock);
-		run_op(op);
+		worker_run_op(op);
 		pthread_mutex_lock(&pool->lock);
 	}
 	pthread_mutex_unlock(&pool->lock);
@@ -99,14 +99,14 @@ static void start_worker(struct weft_workers *pool)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(thread, NULL, worker, pool)) {
+	if (!pthread_create(thread, NULL, worker_main, pool)) {
 		pthread_setaffinity_np(*thread, sizeof(pool->cpus), &pool->cpus);
 		pool->count++;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static bool enqueue(struct weft_workers *pool, struct weft_op *op)
+static bool enqueue_op(struct weft_workers *pool, struct weft_op *op)
 {
 	if (pool->queued >= pool->idle && pool->count < pool->most)
 		start_worker(pool);
@@ -123,10 +123,10 @@ void weft_workers_submit(struct weft_workers *pool, struct weft_op *op)
 	bool taken;
 
 	pthread_mutex_lock(&pool->lock);
-	taken = enqueue(pool, op);
+	taken = enqueue_op(pool, op);
 	pthread_mutex_unlock(&pool->lock);
 	if (!taken)
-		run_op(op); /* slow beats not at all */
+		worker_run_op(op); /* slow beats not at all */
 }
 
 void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct weft_op *op,

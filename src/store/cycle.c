@@ -101,7 +101,7 @@ static int apply_txn(struct store_records **next, const struct store_cycle *cycl
 }
 
 /* One write for all transactions; each succeeds or fails by the versions that it expects. */
-static void commit_all(struct store_cycle *cycle)
+static void commit_all_txns(struct store_cycle *cycle)
 {
 	struct store_records *next = NULL;
 	uint64_t revision = newest_records(cycle)->revision + 1;
@@ -161,7 +161,7 @@ static int lose_membership(struct store_cycle *cycle, const char *how)
 	return -EOWNERDEAD;
 }
 
-static int check_lock(struct store_cycle *cycle)
+static int check_own_lock(struct store_cycle *cycle)
 {
 	int rc = store_member_check_lock(cycle->fd, cycle->lock_probe_fd, cycle->node,
 					 cycle->nodes);
@@ -187,7 +187,7 @@ static int renew_member_record(struct store_cycle *cycle)
 {
 	struct store_member_records member_records;
 	const struct store_member_record *there = &member_records.at[cycle->node];
-	int rc = check_lock(cycle);
+	int rc = check_own_lock(cycle);
 
 	if (cycle->remote)
 		store_drop_page_cache(cycle->fd);
@@ -231,7 +231,7 @@ static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 	if (cycle->displaced)
 		fail_all_txns(cycle, -EIDRM);
 	else
-		commit_all(cycle);
+		commit_all_txns(cycle);
 	if (cycle->watch)
 		store_watch_drain(cycle->watch, &cycle->file_events);
 	return 0;
@@ -271,7 +271,7 @@ int store_cycle_run(struct store_cycle *cycle)
 
 /* --- join and leave --------------------------------------------------------------------------- */
 
-static bool is_alone(const struct store_cycle *cycle)
+static bool is_only_member(const struct store_cycle *cycle)
 {
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
 		if (cycle->members[node].alive)
@@ -308,7 +308,7 @@ static int become_member(struct store_cycle *cycle)
 					cycle->members);
 	if (rc < 0)
 		return rc;
-	if (is_alone(cycle))
+	if (is_only_member(cycle))
 		return begin_session(cycle);
 	/* A member that expects fewer nodes would not wait for all. */
 	return newest_records(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
@@ -329,7 +329,7 @@ static int join_locked(struct store_cycle *cycle, struct store_suspects *suspect
 	return rc < 0 ? rc : become_member(cycle);
 }
 
-static int try_join(struct store_cycle *cycle, struct store_suspects *suspects)
+static int try_join_once(struct store_cycle *cycle, struct store_suspects *suspects)
 {
 	int rc = store_file_lock(cycle->fd, true);
 
@@ -366,12 +366,12 @@ int store_cycle_sleep(const struct store_cycle *cycle)
 
 static int join_with_retries(struct store_cycle *cycle, struct store_suspects *suspects)
 {
-	int rc = try_join(cycle, suspects);
+	int rc = try_join_once(cycle, suspects);
 
 	for (unsigned i = 0; i < retries_after(rc); i++) {
 		rc = store_cycle_sleep(cycle);
 		if (!rc)
-			rc = try_join(cycle, suspects);
+			rc = try_join_once(cycle, suspects);
 	}
 	return rc;
 }

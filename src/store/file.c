@@ -41,7 +41,7 @@ static struct file_store *file_of(struct weft_store *store)
 
 /* --- a cycle ---------------------------------------------------------------------------------- */
 
-static int run_cycle(struct weft_op *op)
+static int cycle_on_worker(struct weft_op *op)
 {
 	return store_cycle_run(&container_of(op, struct file_store, op)->cycle);
 }
@@ -69,7 +69,7 @@ static void fail_txns(struct weft_list *txns, int rc)
 		txn->done(txn, rc);
 }
 
-static void handle_events(struct file_store *f, const struct store_file_events *file_events)
+static void handle_file_events(struct file_store *f, const struct store_file_events *file_events)
 {
 	if (file_events->closed)
 		f->fast_polls = CLOSED_POLLS;
@@ -88,7 +88,7 @@ static void apply_cycle_result(struct file_store *f)
 	if (f->cycle.fresh)
 		store_records_changed(&f->store, take_ptr(&f->cycle.fresh));
 	store_members_update(&f->store, f->cycle.members);
-	handle_events(f, &f->cycle.file_events);
+	handle_file_events(f, &f->cycle.file_events);
 	complete_txns(&f->cycle.txns);
 }
 
@@ -99,7 +99,7 @@ static void put_back_txns(struct file_store *f)
 	weft_list_splice(&f->txns, &f->cycle.txns);
 }
 
-static void drop_fresh(struct file_store *f)
+static void drop_fresh_records(struct file_store *f)
 {
 	if (f->cycle.fresh)
 		store_records_free(take_ptr(&f->cycle.fresh));
@@ -111,19 +111,19 @@ static void fail_cycle(struct file_store *f, int rc)
 	if (!f->failing)
 		weft_error("%s: cannot use it: %s; trying again", f->path, strerror(-rc));
 	f->failing = true;
-	drop_fresh(f);
+	drop_fresh_records(f);
 	fail_txns(&f->cycle.txns, store_cycle_error(rc));
 }
 
 /* Other members go on without us; we do not use what they wrote. */
 static void fail_lost_member(struct file_store *f)
 {
-	drop_fresh(f);
+	drop_fresh_records(f);
 	fail_txns(&f->cycle.txns, -EOWNERDEAD);
 	weft_store_set_lost(&f->store, f->cycle.lost);
 }
 
-static void arm_timer(struct file_store *f, int rc)
+static void arm_cycle_timer(struct file_store *f, int rc)
 {
 	if (f->store.lost)
 		return;
@@ -171,7 +171,7 @@ static void cycle_done(struct weft_op *op, int rc)
 		 (rc != -EAGAIN && (f->rerun || !weft_list_empty(&f->txns))))
 		schedule_cycle(f);
 	else
-		arm_timer(f, rc);
+		arm_cycle_timer(f, rc);
 }
 
 static bool may_start_cycle(const struct file_store *f)
@@ -200,7 +200,7 @@ static void start_cycle(struct weft_task *task)
 		store_watch_pause(cycle->watch);
 	cycle->file_events = (struct store_file_events){ false };
 	f->op.done = cycle_done;
-	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, run_cycle);
+	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, cycle_on_worker);
 }
 
 static void schedule_cycle(struct file_store *f)
@@ -211,7 +211,7 @@ static void schedule_cycle(struct file_store *f)
 		f->rerun = true;
 }
 
-static void on_timer(struct weft_timer *timer)
+static void cycle_timer_expired(struct weft_timer *timer)
 {
 	struct file_store *f = container_of(timer, struct file_store, timer);
 
@@ -260,7 +260,7 @@ static void on_file_events(struct store_watch *watch, const struct store_file_ev
 {
 	struct file_store *f = container_of(watch, struct file_store, watch);
 
-	handle_events(f, file_events);
+	handle_file_events(f, file_events);
 	if (file_events->written || file_events->closed)
 		schedule_cycle(f);
 }
@@ -301,7 +301,7 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 
 /* --- takeover --------------------------------------------------------------------------------- */
 
-static bool file_is_still(const struct weft_store *store)
+static bool file_is_quiesced(const struct weft_store *store)
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
@@ -399,7 +399,7 @@ static int file_create(struct weft_store **store, const char *path)
 	}
 	f->store.ops = &store_file_ops;
 	f->fd = f->cycle.lock_probe_fd = -1;
-	f->timer.fn = on_timer;
+	f->timer.fn = cycle_timer_expired;
 	weft_list_init(&f->txns);
 	weft_task_init(&f->start_cycle, start_cycle);
 	weft_workers_init(&f->workers, 1);
@@ -438,7 +438,7 @@ const struct weft_store_ops store_file_ops = {
 	.agree_end = file_agree_end,
 	.watch_file = file_watch_file,
 	.leave = file_leave,
-	.is_quiesced = file_is_still,
+	.is_quiesced = file_is_quiesced,
 	.thawed = file_thawed,
 	.export = file_export,
 	.import = file_import,

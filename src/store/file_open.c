@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "store/file.h"
 
-static int open_or_make(struct weft_chased *at, const char *path, struct weft_err *err)
+static int open_or_create_file(struct weft_chased *at, const char *path, struct weft_err *err)
 {
 	int rc = weft_chase(at, path, err);
 
@@ -31,10 +31,10 @@ static int open_state_file(struct file_store *f, struct weft_err *err)
 	const char *path = f->path;
 	int rc;
 
-	f->fd = open_or_make(&at, path, err);
+	f->fd = open_or_create_file(&at, path, err);
 	if (f->fd == -EEXIST) { /* created by another member, just now */
 		weft_chased_close(&at);
-		f->fd = open_or_make(&at, path, err);
+		f->fd = open_or_create_file(&at, path, err);
 	}
 	if (f->fd < 0)
 		return weft_fail(err, f->fd, "%s: cannot open it: %s", path, strerror(-f->fd));

@@ -30,12 +30,12 @@ struct weft_store_joining {
 	void *arg;
 };
 
-static int join(struct weft_store *store, struct weft_err *err)
+static int store_type_join(struct weft_store *store, struct weft_err *err)
 {
 	return store->ops->join ? store->ops->join(store, err) : 0;
 }
 
-static int joined(struct weft_store *store, struct weft_err *err)
+static int store_type_joined(struct weft_store *store, struct weft_err *err)
 {
 	return store->ops->joined ? store->ops->joined(store, err) : 0;
 }
@@ -55,9 +55,9 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 
 	if (rc < 0)
 		return rc;
-	rc = join(store, err);
+	rc = store_type_join(store, err);
 	if (!rc)
-		rc = joined(store, err);
+		rc = store_type_joined(store, err);
 	if (rc < 0) {
 		weft_store_close(store, on_failed_open_closed, NULL);
 		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
@@ -73,7 +73,7 @@ static int join_on_thread(struct weft_offload *offload)
 	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
 							  offload);
 
-	return join(joining->store, &joining->err);
+	return store_type_join(joining->store, &joining->err);
 }
 
 static void finish_join(void *arg)
@@ -99,7 +99,7 @@ static void on_join_thread_done(struct weft_offload *offload, int rc)
 	if (!rc && atomic_load(&joining->store->cancelled))
 		rc = -ECANCELED;
 	if (!rc)
-		rc = joined(joining->store, &joining->err);
+		rc = store_type_joined(joining->store, &joining->err);
 	if (rc < 0)
 		undo_join(joining, rc);
 	else

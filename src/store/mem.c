@@ -65,7 +65,7 @@ static void mem_acked(struct weft_store *store)
 	(void)store; /* there are no other members */
 }
 
-static bool mem_is_still(const struct weft_store *store)
+static bool mem_is_quiesced(const struct weft_store *store)
 {
 	return weft_list_empty(&container_of(store, struct mem_store, store)->txns);
 }
@@ -111,7 +111,7 @@ const struct weft_store_ops store_mem_ops = {
 	.create = mem_create,
 	.commit = mem_commit,
 	.acked = mem_acked,
-	.is_quiesced = mem_is_still,
+	.is_quiesced = mem_is_quiesced,
 	.thawed = mem_thawed,
 	.close = mem_close,
 };

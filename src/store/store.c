@@ -10,19 +10,19 @@
 #include "base/cleanup.h"
 #include "store/internal.h"
 
-static const struct weft_store_ops *const store_kinds[] = { &store_file_ops, &store_mem_ops };
+static const struct weft_store_ops *const store_types[] = { &store_file_ops, &store_mem_ops };
 
 static void complete_settled_waits(struct weft_task *task);
 
-static const struct weft_store_ops *find_kind(const char *spec, const char **arg)
+static const struct weft_store_ops *find_store_type(const char *spec, const char **arg)
 {
-	for (size_t i = 0; i < sizeof(store_kinds) / sizeof(store_kinds[0]); i++) {
-		size_t len = strlen(store_kinds[i]->type);
+	for (size_t i = 0; i < sizeof(store_types) / sizeof(store_types[0]); i++) {
+		size_t len = strlen(store_types[i]->type);
 
-		if (strncmp(spec, store_kinds[i]->type, len) || (spec[len] && spec[len] != ':'))
+		if (strncmp(spec, store_types[i]->type, len) || (spec[len] && spec[len] != ':'))
 			continue;
 		*arg = spec[len] ? spec + len + 1 : "";
-		return store_kinds[i];
+		return store_types[i];
 	}
 	return NULL;
 }
@@ -37,7 +37,7 @@ int store_create(struct weft_store **out, const struct weft_store_options *optio
 
 	assert(options->node && options->node <= options->nodes &&
 	       options->nodes <= WEFT_STORE_NODES_MAX);
-	ops = find_kind(options->spec, &arg);
+	ops = find_store_type(options->spec, &arg);
 	if (!ops)
 		return weft_fail(err, -EINVAL, "%s: expected file:PATH", options->spec);
 	spec = strdup(options->spec);

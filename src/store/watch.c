@@ -15,8 +15,8 @@
 
 #include "base/cleanup.h"
 
-static void note_event(const struct store_watch *watch, const struct inotify_event *event,
-		       struct store_file_events *file_events)
+static void note_inotify_event(const struct store_watch *watch, const struct inotify_event *event,
+			       struct store_file_events *file_events)
 {
 	if (event->mask & IN_Q_OVERFLOW) { /* events were lost: assume all of them */
 		*file_events = (struct store_file_events){ true, true, true };
@@ -40,14 +40,14 @@ bool store_watch_drain(struct store_watch *watch, struct store_file_events *file
 	while ((n = read(watch->sock.fd, events, sizeof(events))) > 0) {
 		for (char *at = events; at < events + n; at += sizeof(*event) + event->len) {
 			event = (const struct inotify_event *)at;
-			note_event(watch, event, file_events);
+			note_inotify_event(watch, event, file_events);
 		}
 		any = true;
 	}
 	return any;
 }
 
-static void report_events(struct store_watch *watch)
+static void report_file_events(struct store_watch *watch)
 {
 	struct store_file_events file_events = { false };
 	bool any = store_watch_drain(watch, &file_events);
@@ -68,7 +68,7 @@ static void on_inotify_readable(struct weft_op *op, int res)
 	} else if (watch->paused) {
 		watch->pending = true;
 	} else {
-		report_events(watch);
+		report_file_events(watch);
 	}
 }
 
@@ -83,7 +83,7 @@ void store_watch_resume(struct store_watch *watch)
 
 	watch->paused = watch->pending = false;
 	if (pending)
-		report_events(watch);
+		report_file_events(watch);
 }
 
 static int add_inotify_watch(int fd, int file, uint32_t what)

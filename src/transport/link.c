@@ -109,7 +109,7 @@ void weft_link_complete(struct weft_link *link, struct weft_link_slot *slot)
 	weft_link_put_slot(link, slot);
 }
 
-static void record_end(struct weft_link *link, int rc, const char *why, va_list ap)
+static void record_first_cause(struct weft_link *link, int rc, const char *why, va_list ap)
 {
 	if (link->closing)
 		return;
@@ -123,7 +123,7 @@ void weft_link_record_fault(struct weft_link *link, int rc, const char *why, ...
 	va_list ap;
 
 	va_start(ap, why);
-	record_end(link, rc, why, ap);
+	record_first_cause(link, rc, why, ap);
 	va_end(ap);
 }
 
@@ -132,7 +132,7 @@ void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
 	va_list ap;
 
 	va_start(ap, why);
-	record_end(link, rc, why, ap);
+	record_first_cause(link, rc, why, ap);
 	va_end(ap);
 	link->transport->close(link);
 }

@@ -18,14 +18,14 @@ enum {
 	ANON_DIVISOR = 8, /* peers that are not admitted have one buffer where hosts have so many */
 };
 
-static void schedule_serve(void *arg)
+static void schedule_serve_waiters(void *arg)
 {
 	struct weft_poll_group *group = arg;
 
 	weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
-static void serve_waiters(struct weft_task *task)
+static void serve_group_waiters(struct weft_task *task)
 {
 	struct weft_poll_group *group = container_of(task, struct weft_poll_group, serve_waiters);
 	const struct weft_transport *transport;
@@ -57,8 +57,8 @@ static bool transports_have_waiters(const struct weft_poll_group *group)
 	return false;
 }
 
-static bool has_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
-			const struct weft_bufs *out)
+static bool buffers_have_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
+				 const struct weft_bufs *out)
 {
 	return weft_bufs_has_waiters(in) || weft_bufs_has_waiters(out) ||
 	       transports_have_waiters(group);
@@ -66,8 +66,8 @@ static bool has_waiters(const struct weft_poll_group *group, const struct weft_b
 
 static bool has_any_waiter(const struct weft_poll_group *group)
 {
-	return has_waiters(group, &group->in, &group->out) ||
-	       has_waiters(group, &group->anon_in, &group->anon_out);
+	return buffers_have_waiters(group, &group->in, &group->out) ||
+	       buffers_have_waiters(group, &group->anon_in, &group->anon_out);
 }
 
 /* A writer waits for blocks that a guarded reply of the queue pair holds. */
@@ -111,7 +111,7 @@ static bool reclaim_from(struct weft_qpair *qp)
 	uint64_t awaited = awaited_since(qp);
 	bool overdue = !qp->closing && is_overdue(qp, qp->transport->stalled_since(qp));
 
-	if (overdue && has_waiters(qp->group, qp->in, qp->out))
+	if (overdue && buffers_have_waiters(qp->group, qp->in, qp->out))
 		weft_qpair_close(qp, "keeps buffers that others wait for");
 	else if (overdue && blocks_writer(qp))
 		weft_qpair_close(qp, "keeps blocks that others write to");
@@ -120,7 +120,7 @@ static bool reclaim_from(struct weft_qpair *qp)
 	return qp->guarded_replies || awaited;
 }
 
-static void reclaim(struct weft_timer *timer)
+static void reclaim_expired(struct weft_timer *timer)
 {
 	struct weft_poll_group *group = container_of(timer, struct weft_poll_group, reclaim);
 	bool again = false;
@@ -154,7 +154,7 @@ static int create_buffers(struct weft_poll_group *group)
 
 	for (n = 0; n < 4 && !rc; n++)
 		rc = weft_bufs_init(sets[n].bufs, sets[n].share, sets[n].largest, sets[n].sink,
-				    schedule_serve, group);
+				    schedule_serve_waiters, group);
 	for (n--; rc && n--;)
 		weft_bufs_destroy(sets[n].bufs);
 	return rc;
@@ -169,7 +169,7 @@ static void destroy_buffers(struct weft_poll_group *group)
 }
 
 /* Of the transports before @end. */
-static void destroy_parts(struct weft_poll_group *group, unsigned end)
+static void destroy_transport_parts(struct weft_poll_group *group, unsigned end)
 {
 	const struct weft_transport *transport;
 
@@ -178,7 +178,7 @@ static void destroy_parts(struct weft_poll_group *group, unsigned end)
 			transport->group_destroy(group);
 }
 
-static int create_parts(struct weft_poll_group *group, uint32_t qpairs_max)
+static int create_transport_parts(struct weft_poll_group *group, uint32_t qpairs_max)
 {
 	const struct weft_transport *transport;
 	int rc = 0;
@@ -187,7 +187,7 @@ static int create_parts(struct weft_poll_group *group, uint32_t qpairs_max)
 		if (transport->group_create)
 			rc = transport->group_create(group, qpairs_max);
 		if (rc < 0) {
-			destroy_parts(group, i);
+			destroy_transport_parts(group, i);
 			return rc;
 		}
 	}
@@ -205,15 +205,15 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	group->reactor = r;
 	group->index = index;
 	group->depth_max = depth_max;
-	group->reclaim.fn = reclaim;
-	weft_task_init(&group->serve_waiters, serve_waiters);
+	group->reclaim.fn = reclaim_expired;
+	weft_task_init(&group->serve_waiters, serve_group_waiters);
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
 	weft_preconnect_init(&group->preconnect, unknown_max);
 	rc = create_buffers(group);
 	if (rc < 0)
 		goto free_group;
-	rc = create_parts(group, qpairs_max);
+	rc = create_transport_parts(group, qpairs_max);
 	if (rc < 0)
 		goto free_buffers;
 	*out = group;
@@ -228,7 +228,7 @@ free_group:
 
 void weft_poll_group_destroy(struct weft_poll_group *group)
 {
-	destroy_parts(group, WEFT_TRANSPORTS_MAX);
+	destroy_transport_parts(group, WEFT_TRANSPORTS_MAX);
 	destroy_buffers(group);
 	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
 		weft_req_slots_destroy(&group->slots[i]);

@@ -23,7 +23,7 @@ static struct weft_qpair *oldest_of_busiest(struct weft_preconnect *preconnect)
 	return NULL;
 }
 
-static void displace_one(struct weft_preconnect *preconnect)
+static void displace_oldest(struct weft_preconnect *preconnect)
 {
 	struct weft_qpair *qp = oldest_of_busiest(preconnect);
 	char peer[WEFT_URI_MAX];
@@ -38,7 +38,7 @@ static void displace_one(struct weft_preconnect *preconnect)
 void weft_preconnect_add(struct weft_preconnect *preconnect, struct weft_qpair *qp)
 {
 	if (atomic_load(&preconnect->now) >= preconnect->max)
-		displace_one(preconnect);
+		displace_oldest(preconnect);
 	weft_list_push(&preconnect->qpairs, &qp->preconnect);
 	++*weft_addr_counts_at(&preconnect->counts, &qp->peer);
 	atomic_fetch_add(&preconnect->now, 1);

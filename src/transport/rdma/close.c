@@ -50,7 +50,7 @@ static void abort_outstanding(struct rdma_conn *conn)
 	conn->qp.ops->closing(&conn->qp);
 }
 
-static void finish_close(struct weft_task *task)
+static void conn_finish_close(struct weft_task *task)
 {
 	struct rdma_conn *conn = container_of(task, struct rdma_conn, finish_close);
 
@@ -68,7 +68,7 @@ static void finish_close(struct weft_task *task)
 
 void rdma_close_init(struct rdma_conn *conn)
 {
-	weft_task_init(&conn->finish_close, finish_close);
+	weft_task_init(&conn->finish_close, conn_finish_close);
 }
 
 void rdma_finish_close_soon(struct rdma_conn *conn)

@@ -77,7 +77,7 @@ int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **out, struct weft_err
 	return 0;
 }
 
-static bool drop_ref(struct rdma_dev *dev)
+static bool drop_dev_ref(struct rdma_dev *dev)
 {
 	bool last;
 
@@ -102,7 +102,7 @@ static void destroy_dev(struct rdma_dev *dev)
 
 void rdma_dev_put(struct rdma_dev *dev)
 {
-	if (dev && drop_ref(dev))
+	if (dev && drop_dev_ref(dev))
 		destroy_dev(dev);
 }
 

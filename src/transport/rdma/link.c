@@ -138,7 +138,7 @@ static void setup_expired(struct weft_timer *timer)
 			rl->link.options.setup_ms);
 }
 
-static void schedule_serve(void *arg)
+static void schedule_serve_buffers(void *arg)
 {
 	struct rdma_link *rl = arg;
 
@@ -208,7 +208,7 @@ static int rdma_link_init(struct rdma_link *rl, struct weft_reactor *r,
 	if (rc < 0)
 		return rc;
 	rc = weft_bufs_init(&rl->bufs, RDMA_LINK_BUFS_DIVISOR, WEFT_MDTS_BYTES, false,
-			    schedule_serve, rl);
+			    schedule_serve_buffers, rl);
 	if (rc < 0)
 		goto destroy_link;
 	rc = alloc_capsules(rl);
@@ -223,7 +223,7 @@ destroy_link:
 	return rc;
 }
 
-static const char *open_text(int rc)
+static const char *link_open_text(int rc)
 {
 	if (rc == -ENOENT || rc == -ENODEV || rc == -EACCES)
 		return "the kernel's RDMA connection manager (/dev/infiniband/rdma_cm, module "
@@ -240,7 +240,7 @@ static int rdma_link_open(struct weft_link **link, struct weft_reactor *r,
 
 	if (rc < 0) {
 		free(rl);
-		return weft_fail(err, rc, "connect: %s", open_text(rc));
+		return weft_fail(err, rc, "connect: %s", link_open_text(rc));
 	}
 	weft_task_init(&rl->serve_buffer_waiters, serve_buffer_waiters);
 	rl->cq.closed = link_cq_closed;

@@ -44,7 +44,7 @@ static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_link_s
 	return rs->nsge == 1 && rs->capsule_len <= rl->inline_max ? IBV_SEND_INLINE : 0;
 }
 
-static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
+static int fill_send_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 {
 	struct rdma_link_slot *rs;
 	int n = 0;
@@ -91,7 +91,7 @@ static void post_sends(struct weft_task *task)
 
 	complete_refused(rl);
 
-	while (rc == 0 && rl->state == RDMA_LINK_OPEN && (n = fill_batch(rl, wr)) > 0) {
+	while (rc == 0 && rl->state == RDMA_LINK_OPEN && (n = fill_send_batch(rl, wr)) > 0) {
 		rc = rdma_verbs->post_send(rl->id->qp, wr, &bad);
 		rl->link.stats.posted += (uint64_t)n;
 	}

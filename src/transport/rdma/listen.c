@@ -85,7 +85,7 @@ static struct rdma_conn_request *parse_request(struct rdma_listener *rl,
 	return conn_req;
 }
 
-static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
+static void on_connect_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *id = event->id;
 	enum nvme_rdma_status sts;
@@ -111,7 +111,7 @@ static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 
 /* --- listening -------------------------------------------------------------------------------- */
 
-static int listen_at(struct rdma_listener *rl, const struct sockaddr_storage *addr)
+static int listen_at_address(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage at = *addr;
 	int on = 1, rc;
@@ -150,7 +150,7 @@ static void retry_listen(struct weft_timer *timer)
 	struct rdma_listener *rl = container_of(timer, struct rdma_listener, retry_timer);
 	char text[WEFT_URI_MAX];
 
-	if (listen_at(rl, &rl->l.addr) < 0) {
+	if (listen_at_address(rl, &rl->l.addr) < 0) {
 		weft_timer_set(rl->l.control, &rl->retry_timer, RETRY_MS);
 		return;
 	}
@@ -168,7 +168,7 @@ static void cm_channel_readable(struct rdma_watch *watch)
 		bool ours = event->id == rl->id;
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			on_request(rl, event);
+			on_connect_request(rl, event);
 			continue;
 		}
 		rdma_verbs->ack_cm_event(event);
@@ -206,7 +206,7 @@ static int listener_open(struct rdma_listener *rl, const struct sockaddr_storage
 	int rc = channel_create(&rl->channel);
 
 	if (rc == 0)
-		rc = listen_at(rl, addr);
+		rc = listen_at_address(rl, addr);
 	if (rc < 0)
 		return rc;
 	rl->retry_timer.fn = retry_listen;

@@ -38,7 +38,7 @@ static struct iovec granule_at(const struct weft_region *region, size_t index)
 	return (struct iovec){ region->base + index * granule, left < granule ? left : granule };
 }
 
-static void deregister(struct weft_region_registration *reg, struct weft_region *region)
+static void deregister_region_mrs(struct weft_region_registration *reg, struct weft_region *region)
 {
 	struct rdma_region_mrs *rmrs = container_of(reg, struct rdma_region_mrs, reg);
 
@@ -70,8 +70,9 @@ static struct rdma_region_mrs *attach_region(struct weft_region *region,
 		rmrs = calloc(1, sizeof(*rmrs) + count * sizeof(rmrs->mrs[0]));
 		if (rmrs) {
 			rmrs->count = count;
-			rmrs->reg = (struct weft_region_registration){ .owner = side,
-								       .deregister = deregister };
+			rmrs->reg = (struct weft_region_registration){
+				.owner = side, .deregister = deregister_region_mrs
+			};
 			weft_list_push(&region->registrations, &rmrs->reg.link);
 		}
 	}

@@ -168,11 +168,11 @@ static void async_unsubscribed(struct rdma_async_subscriber *async)
 
 static void poller_cq_closed(struct rdma_cq *cq)
 {
-	struct rdma_poller_cq *lane_cq = container_of(cq, struct rdma_poller_cq, cq);
-	struct rdma_poller *poller = lane_cq->poller;
+	struct rdma_poller_cq *poller_cq = container_of(cq, struct rdma_poller_cq, cq);
+	struct rdma_poller *poller = poller_cq->poller;
 
-	weft_list_remove(&lane_cq->link);
-	free(lane_cq);
+	weft_list_remove(&poller_cq->link);
+	free(poller_cq);
 	if (weft_list_empty(&poller->cqs) && !poller->async_open)
 		poller_free(poller);
 }

@@ -175,7 +175,7 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 
 /* --- posting ---------------------------------------------------------------------------------- */
 
-static bool has_room(const struct batch *b, const struct rdma_req *rreq)
+static bool batch_has_room(const struct batch *b, const struct rdma_req *rreq)
 {
 	unsigned most = rreq->nblocks + 1u;
 
@@ -189,7 +189,7 @@ static bool may_read(const struct rdma_conn *conn, const struct rdma_req *rreq)
 	return !conn->reads || conn->reads + rreq->nblocks <= conn->reads_max;
 }
 
-static struct rdma_req *first_of(struct weft_list *list)
+static struct rdma_req *first_request_of(struct weft_list *list)
 {
 	return weft_list_empty(list) ? NULL : container_of(list->next, struct rdma_req, link);
 }
@@ -228,12 +228,13 @@ static void gather_batch(struct batch *b)
 	struct rdma_conn *conn = b->conn;
 	struct rdma_req *rreq;
 
-	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq) &&
+	while ((rreq = first_request_of(&conn->replies)) && batch_has_room(b, rreq) &&
 	       hold_reply_data(conn, rreq)) {
 		weft_list_remove(&rreq->link);
 		add_reply(b, rreq);
 	}
-	while ((rreq = first_of(&conn->fetches)) && has_room(b, rreq) && may_read(conn, rreq)) {
+	while ((rreq = first_request_of(&conn->fetches)) && batch_has_room(b, rreq) &&
+	       may_read(conn, rreq)) {
 		weft_list_remove(&rreq->link);
 		add_fetch(b, rreq);
 	}

@@ -7,7 +7,7 @@
 
 #include "transport/rdma/rdma.h"
 
-static void flush_soon(struct rdma_conn *conn)
+static void rdma_flush_soon(struct rdma_conn *conn)
 {
 	weft_reactor_defer(conn->qp.group->reactor, &conn->flush.task);
 }
@@ -21,7 +21,7 @@ void rdma_tx_init(struct rdma_conn *conn)
 
 void rdma_close_when_sent(struct weft_qpair *qp)
 {
-	flush_soon(rdma_conn_of(qp));
+	rdma_flush_soon(rdma_conn_of(qp));
 }
 
 /* --- fetch and reply -------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ void rdma_fetch(struct weft_req *req, uint32_t len)
 		return;
 	}
 	weft_list_push(&conn->fetches, &rdma_req_of(req)->link);
-	flush_soon(conn);
+	rdma_flush_soon(conn);
 }
 
 bool rdma_abort_fetch(struct weft_req *req)
@@ -75,7 +75,7 @@ static void queue_reply(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->wrs = 0;
 	weft_list_push(&conn->replies, &rreq->link);
-	flush_soon(conn);
+	rdma_flush_soon(conn);
 }
 
 static void drop_reply(struct rdma_conn *conn, struct rdma_req *rreq)
@@ -179,11 +179,11 @@ void rdma_send_completed(const struct ibv_wc *wc)
 		read_completed(conn, rreq, well);
 	else if ((wc->wr_id & RDMA_WR_KIND_MASK) == RDMA_WR_RESPONSE)
 		response_completed(conn, rreq);
-	flush_soon(conn);
+	rdma_flush_soon(conn);
 	rdma_finish_close_soon(conn);
 }
 
-static void abort_one(struct rdma_conn *conn, struct rdma_req *rreq)
+static void abort_request(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
@@ -203,6 +203,6 @@ void rdma_tx_abort_all(struct rdma_conn *conn)
 		struct weft_req *req = weft_qpair_req(&conn->qp, i);
 
 		if (req)
-			abort_one(conn, rdma_req_of(req));
+			abort_request(conn, rdma_req_of(req));
 	}
 }
