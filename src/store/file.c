@@ -133,7 +133,7 @@ static void arm_cycle_timer(struct file_store *f, int rc)
 		weft_timer_set(f->store.control_reactor, &f->timer, FAILED_MS);
 	else if (f->fast_polls)
 		weft_timer_set(f->store.control_reactor, &f->timer, CLOSED_MS);
-	else if (f->watch.open)
+	else if (store_watch_is_open(&f->watch))
 		weft_timer_set(f->store.control_reactor, &f->timer, POLL_MS);
 }
 
@@ -195,7 +195,7 @@ static void start_cycle(struct weft_task *task)
 	cycle->records = f->store.records;
 	weft_list_splice(&cycle->txns, &f->txns);
 	cycle->own.acked = f->store.acked;
-	cycle->watch = f->watch.open ? &f->watch : NULL;
+	cycle->watch = store_watch_is_open(&f->watch) ? &f->watch : NULL;
 	if (cycle->watch)
 		store_watch_pause(cycle->watch);
 	cycle->file_events = (struct store_file_events){ false };
@@ -269,7 +269,7 @@ static void file_watch_file(struct weft_store *store, int fd)
 {
 	struct file_store *f = file_of(store);
 
-	if (f->watch.open && !f->closing)
+	if (store_watch_is_open(&f->watch) && !f->closing)
 		store_watch_next_close(&f->watch, fd);
 }
 
@@ -359,11 +359,10 @@ static void finish_close(struct file_store *f)
 {
 	if (f->busy)
 		return;
-	if (f->watch.open) {
-		if (!f->watch.closing)
-			store_watch_close(&f->watch);
+	if (store_watch_is_open(&f->watch))
+		store_watch_close(&f->watch);
+	if (f->watch.state == STORE_WATCH_CLOSING)
 		return;
-	}
 	fail_txns(&f->txns, -ECANCELED);
 	if (!f->store.lost && !f->store.frozen) /* frozen: the successor may be this member */
 		store_cycle_leave(&f->cycle);
