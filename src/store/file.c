@@ -10,9 +10,18 @@
  * The close of a descriptor shows a member's death, and its lock is freed a moment later: the cycle
  * is repeated a few times.
  *
+ *              ┌─────────────── done ──────────────┐
+ *              ▼                                    │
+ *            IDLE ─▶ CYCLE ─ a change meanwhile ─▶ RERUN
+ *              │       └──── closed ──┬─────────────┘
+ *            closed                   ▼
+ *              └──▶ CLOSED ◀─ done ─ CLOSING
+ *                     └─ the watch has ended ─▶ freed
+ *
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include "store/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +41,29 @@ enum {
 };
 
 static void schedule_cycle(struct file_store *f);
-static void finish_close(struct file_store *f);
+static void end_file_watch(struct file_store *f);
 
 static struct file_store *file_of(struct weft_store *store)
 {
 	return container_of(store, struct file_store, store);
+}
+
+#define FROM(state) (1u << STORE_FILE_##state)
+
+/* States that may come before. */
+static const unsigned file_edges[] = {
+	[STORE_FILE_IDLE] = FROM(CYCLE) | FROM(RERUN),
+	[STORE_FILE_CYCLE] = FROM(IDLE),
+	[STORE_FILE_RERUN] = FROM(CYCLE),
+	[STORE_FILE_CLOSING] = FROM(CYCLE) | FROM(RERUN),
+	[STORE_FILE_CLOSED] = FROM(IDLE) | FROM(CLOSING),
+};
+
+static void file_enter(struct file_store *f, enum store_file_state state)
+{
+	assert_on(f->store.control_reactor);
+	assert(file_edges[state] & 1u << f->state);
+	f->state = state;
 }
 
 /* --- a cycle ---------------------------------------------------------------------------------- */
@@ -79,6 +106,7 @@ static void handle_file_events(struct file_store *f, const struct store_file_eve
 
 static void apply_cycle_result(struct file_store *f)
 {
+	assert(f->cycle.records == f->store.records);
 	if (f->cycle.repaired)
 		weft_warn("%s: it was damaged, and is written anew", f->path);
 	if (f->cycle.displaced)
@@ -147,6 +175,22 @@ static void count_lock_waits(struct file_store *f, int rc)
 			   f->path);
 }
 
+/* The watch goes on; a cycle may follow at once. */
+static void await_next_cycle(struct file_store *f, int rc)
+{
+	bool rerun = f->state == STORE_FILE_RERUN;
+
+	file_enter(f, STORE_FILE_IDLE);
+	if (f->cycle.watch)
+		store_watch_resume(f->cycle.watch);
+	if (f->state != STORE_FILE_IDLE) /* closed by what the watch reported */
+		return;
+	if ((!rc && f->cycle.damaged) || (rc != -EAGAIN && (rerun || !weft_list_empty(&f->txns))))
+		schedule_cycle(f);
+	else
+		arm_cycle_timer(f, rc);
+}
+
 static void cycle_done(struct weft_op *op, int rc)
 {
 	struct file_store *f = container_of(op, struct file_store, op);
@@ -156,27 +200,21 @@ static void cycle_done(struct weft_op *op, int rc)
 		f->failing = false;
 		apply_cycle_result(f);
 	} else if (rc == -EAGAIN) {
+		drop_fresh_records(f);
 		put_back_txns(f);
 	} else if (rc == -EOWNERDEAD) {
 		fail_lost_member(f);
 	} else {
 		fail_cycle(f, rc);
 	}
-	f->busy = false;
+	assert(weft_list_empty(&f->cycle.txns) && !f->cycle.fresh);
+	if (f->state != STORE_FILE_CLOSING) {
+		await_next_cycle(f, rc);
+		return;
+	}
 	if (f->cycle.watch)
 		store_watch_resume(f->cycle.watch);
-	if (f->closing)
-		finish_close(f);
-	else if ((!rc && f->cycle.damaged) ||
-		 (rc != -EAGAIN && (f->rerun || !weft_list_empty(&f->txns))))
-		schedule_cycle(f);
-	else
-		arm_cycle_timer(f, rc);
-}
-
-static bool may_start_cycle(const struct file_store *f)
-{
-	return !f->busy && !f->closing && !f->store.frozen;
+	end_file_watch(f);
 }
 
 static void start_cycle(struct weft_task *task)
@@ -188,10 +226,9 @@ static void start_cycle(struct weft_task *task)
 		fail_txns(&f->txns, -EOWNERDEAD);
 		return;
 	}
-	f->rerun = !may_start_cycle(f);
-	if (f->rerun)
+	if (f->store.frozen)
 		return;
-	f->busy = true;
+	file_enter(f, STORE_FILE_CYCLE);
 	cycle->records = f->store.records;
 	weft_list_splice(&cycle->txns, &f->txns);
 	cycle->own.acked = f->store.acked;
@@ -203,18 +240,21 @@ static void start_cycle(struct weft_task *task)
 	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, cycle_on_worker);
 }
 
+/* That of a frozen store follows when it thaws. One that was lost only fails what is committed. */
 static void schedule_cycle(struct file_store *f)
 {
-	if (may_start_cycle(f) || f->store.lost)
+	if (f->state == STORE_FILE_CYCLE)
+		file_enter(f, STORE_FILE_RERUN);
+	if (f->store.lost ? f->state < STORE_FILE_CLOSING :
+			    f->state == STORE_FILE_IDLE && !f->store.frozen)
 		weft_reactor_defer(f->store.control_reactor, &f->start_cycle);
-	else
-		f->rerun = true;
 }
 
 static void cycle_timer_expired(struct weft_timer *timer)
 {
 	struct file_store *f = container_of(timer, struct file_store, timer);
 
+	assert(f->state < STORE_FILE_CLOSING);
 	if (f->fast_polls)
 		f->fast_polls--;
 	schedule_cycle(f);
@@ -269,14 +309,11 @@ static void file_watch_file(struct weft_store *store, int fd)
 {
 	struct file_store *f = file_of(store);
 
-	if (store_watch_is_open(&f->watch) && !f->closing)
+	if (f->state < STORE_FILE_CLOSING && store_watch_is_open(&f->watch))
 		store_watch_next_close(&f->watch, fd);
 }
 
-static void on_watch_closed(struct store_watch *watch)
-{
-	finish_close(container_of(watch, struct file_store, watch));
-}
+static void file_watch_ended(struct store_watch *watch);
 
 static int fail_watch(const char *path, int rc, struct weft_err *err)
 {
@@ -291,7 +328,7 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 	int rc;
 
 	f->watch.on_file_events = on_file_events;
-	f->watch.ended = on_watch_closed;
+	f->watch.ended = file_watch_ended;
 	rc = store_watch_open(&f->watch, f->store.control_reactor, f->fd);
 	if (rc < 0)
 		return fail_watch(f->path, rc, err);
@@ -305,7 +342,7 @@ static bool file_is_quiesced(const struct weft_store *store)
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
-	return !f->busy && weft_list_empty(&f->txns);
+	return f->state == STORE_FILE_IDLE && weft_list_empty(&f->txns);
 }
 
 /* Reads what others did meanwhile, and writes what we acknowledged. */
@@ -318,6 +355,7 @@ static void file_export(const struct weft_store *store, struct weft_store_state 
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
+	assert(f->cycle.own.stage == STORE_MEMBER && f->fd >= 0);
 	state->incarnation = f->cycle.own.incarnation;
 	state->has_fd = true;
 	state->fd = f->fd;
@@ -330,6 +368,7 @@ static int file_import(struct weft_store *store, struct weft_store_state *state,
 	struct file_store *f = file_of(store);
 	int rc;
 
+	assert(f->fd < 0);
 	f->fd = take_fd(&state->fd);
 	store_file_init_cycle(f);
 	f->cycle.own = (struct store_member_record){
@@ -347,6 +386,7 @@ static int file_import(struct weft_store *store, struct weft_store_state *state,
 
 static void file_free(struct file_store *f)
 {
+	assert(weft_list_empty(&f->start_cycle.link) && !weft_heap_has(&f->timer.node));
 	weft_workers_destroy(&f->workers);
 	store_watch_free(&f->watch);
 	weft_closep(&f->cycle.lock_probe_fd);
@@ -354,15 +394,9 @@ static void file_free(struct file_store *f)
 	free(f->path);
 }
 
-/* A cycle under way may use the watch. */
-static void finish_close(struct file_store *f)
+static void finish_file_close(struct file_store *f)
 {
-	if (f->busy)
-		return;
-	if (store_watch_is_open(&f->watch))
-		store_watch_close(&f->watch);
-	if (f->watch.state == STORE_WATCH_CLOSING)
-		return;
+	assert(f->state == STORE_FILE_CLOSED);
 	fail_txns(&f->txns, -ECANCELED);
 	if (!f->store.lost && !f->store.frozen) /* frozen: the successor may be this member */
 		store_cycle_leave(&f->cycle);
@@ -370,14 +404,31 @@ static void finish_close(struct file_store *f)
 	store_closed(&f->store);
 }
 
+static void file_watch_ended(struct store_watch *watch)
+{
+	finish_file_close(container_of(watch, struct file_store, watch));
+}
+
+/* No cycle uses the watch any more. */
+static void end_file_watch(struct file_store *f)
+{
+	file_enter(f, STORE_FILE_CLOSED);
+	if (store_watch_is_open(&f->watch))
+		store_watch_close(&f->watch);
+	else
+		finish_file_close(f);
+}
+
 static void file_close(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
 
-	f->closing = true;
 	weft_timer_stop(store->control_reactor, &f->timer);
 	weft_task_cancel(&f->start_cycle);
-	finish_close(f);
+	if (f->state == STORE_FILE_IDLE)
+		end_file_watch(f);
+	else
+		file_enter(f, STORE_FILE_CLOSING);
 }
 
 /* --- open ------------------------------------------------------------------------------------- */
