@@ -14,6 +14,7 @@
  * Invariant: at any moment one copy is whole and durable. */
 #include "store/copies.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <stdlib.h>
@@ -39,8 +40,11 @@ enum { CRC_FROM = offsetof(struct copy_header, nodes) };
 /* A revision each microsecond would last for years: a higher number is damage. */
 static const uint64_t revision_max = 1ull << 48;
 
+static const off_t copies_end = STORE_COPIES_AT + 2 * (off_t)STORE_COPY_BYTES;
+
 static off_t copy_offset(uint64_t revision)
 {
+	assert(revision); /* 0: nothing was written yet */
 	return STORE_COPIES_AT + (revision % 2 ? 0 : STORE_COPY_BYTES);
 }
 
@@ -75,6 +79,7 @@ static int write_all(int fd, const void *buf, size_t size, off_t at)
 {
 	size_t done = 0;
 
+	assert(size <= STORE_COPY_BYTES && at + (off_t)size <= copies_end);
 	while (done < size) {
 		ssize_t n = pwrite(fd, (const char *)buf + done, size - done, at + (off_t)done);
 

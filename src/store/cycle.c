@@ -20,6 +20,7 @@
  * not start another cycle. */
 #include "store/cycle.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -53,8 +54,10 @@ int store_cycle_error(int rc)
 
 static int save_records(struct store_cycle *cycle, struct store_records *next)
 {
-	int rc = store_cycle_error(store_copies_save(cycle->fd, next));
+	int rc;
 
+	assert(next->revision == newest_records(cycle)->revision + 1);
+	rc = store_cycle_error(store_copies_save(cycle->fd, next));
 	if (rc < 0) {
 		store_records_free(next);
 		return rc;
@@ -123,6 +126,7 @@ static void fail_all_txns(struct store_cycle *cycle, int why)
 {
 	struct weft_store_txn *txn;
 
+	assert(why < 0);
 	weft_list_for_each(txn, &cycle->txns, link)
 		txn->rc = why;
 }
@@ -256,8 +260,12 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 int store_cycle_run(struct store_cycle *cycle)
 {
 	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged;
-	int rc = renew_member_record(cycle);
+	int rc;
 
+	assert(cycle->own.stage == STORE_MEMBER);
+	assert(cycle->own.acked <= cycle->records->revision);
+	assert(!cycle->fresh);
+	rc = renew_member_record(cycle);
 	if (!rc)
 		rc = wait_for_lock(cycle, exclusive);
 	if (rc < 0)
@@ -298,6 +306,7 @@ static int become_member(struct store_cycle *cycle)
 {
 	int rc;
 
+	assert(cycle->own.incarnation && cycle->own.stage != STORE_LEFT);
 	cycle->own.stage = STORE_MEMBER;
 	cycle->own.acked = 0;
 	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
@@ -335,6 +344,7 @@ static int try_join_once(struct store_cycle *cycle, struct store_suspects *suspe
 
 	if (rc < 0)
 		return rc;
+	assert(!cycle->fresh);
 	rc = join_locked(cycle, suspects);
 	store_file_unlock(cycle->fd);
 	if (rc < 0 && cycle->fresh)
@@ -379,8 +389,11 @@ static int join_with_retries(struct store_cycle *cycle, struct store_suspects *s
 int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 {
 	struct store_suspects suspects = { 0 };
-	int rc = join_with_retries(cycle, &suspects);
+	int rc;
 
+	assert(cycle->node && cycle->node <= cycle->nodes && cycle->nodes <= WEFT_STORE_NODES_MAX);
+	assert(!cycle->own.incarnation && weft_list_empty(&cycle->txns));
+	rc = join_with_retries(cycle, &suspects);
 	for (unsigned i = 0; i < PROBE_ROUNDS && rc == -EINPROGRESS; i++) {
 		rc = store_suspects_probe(&suspects, cycle);
 		if (!rc)
@@ -389,6 +402,7 @@ int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 	*hidden = suspects.alive_node;
 	if (rc < 0)
 		store_cycle_leave(cycle);
+	assert(rc < 0 || (cycle->fresh && cycle->own.stage == STORE_MEMBER));
 	return rc == -EINPROGRESS ? -EAGAIN : rc;
 }
 

@@ -269,6 +269,7 @@ static void file_commit(struct weft_store *store, struct weft_store_txn *txn)
 /* With one node nobody reads it. */
 static void file_acked(struct weft_store *store)
 {
+	assert(store->acked <= store->records->revision);
 	if (store->nodes > 1)
 		schedule_cycle(file_of(store));
 }
@@ -277,6 +278,7 @@ static void file_leave(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
 
+	assert(store->lost);
 	weft_timer_stop(store->control_reactor, &f->timer);
 	store_member_unlock(f->fd);
 	schedule_cycle(f);

@@ -87,6 +87,7 @@ static void undo_join(struct weft_store_joining *joining, int rc)
 {
 	struct weft_store *store = take_ptr(&joining->store);
 
+	assert(rc < 0);
 	joining->rc = weft_fail(&joining->err, rc, "%s: %s", store->spec, strerror(-rc));
 	weft_store_close(store, finish_join, joining);
 }
@@ -96,6 +97,7 @@ static void on_join_thread_done(struct weft_offload *offload, int rc)
 	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
 							  offload);
 
+	assert_on(joining->store->control_reactor);
 	if (!rc && atomic_load(&joining->store->cancelled))
 		rc = -ECANCELED;
 	if (!rc)
@@ -121,6 +123,7 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 		free(joining);
 		return rc;
 	}
+	assert_on(options->control_reactor);
 	joining->done = done;
 	joining->arg = arg;
 	*out = joining;
@@ -131,5 +134,6 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 
 void weft_store_join_cancel(struct weft_store_joining *joining)
 {
+	assert(joining->store);
 	atomic_store(&joining->store->cancelled, true);
 }

@@ -2,6 +2,7 @@
  *
  * With it all code that changes state does so in one way: by a commit to a store. A commit is done
  * at the end of the turn, because a callback must not run inside the call. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ static void mem_commit_txns(struct weft_task *task)
 	struct weft_list txns, *link;
 	struct weft_store_txn *txn;
 
+	assert_on(mem->store.control_reactor);
 	if (mem->store.frozen)
 		return;
 	weft_list_init(&txns);
@@ -79,6 +81,7 @@ static void mem_close(struct weft_store *store)
 {
 	struct weft_list *link;
 
+	assert(store->nodes == 1);
 	weft_task_cancel(&mem_of(store)->commit);
 	while ((link = weft_list_pop(&mem_of(store)->txns))) {
 		struct weft_store_txn *txn = container_of(link, struct weft_store_txn, link);

@@ -7,6 +7,7 @@
  * are node 1 write different records, and both see which is later. */
 #include "store/member_record.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
@@ -75,6 +76,8 @@ int store_member_record_write(int fd, unsigned node, const struct store_member_r
 	};
 	off_t at = STORE_MEMBERS_AT + (off_t)(node - 1) * (off_t)sizeof(raw);
 
+	assert(node && node <= WEFT_STORE_NODES_MAX);
+	assert(record->stage <= STORE_LEFT);
 	raw.crc = cpu_to_le32(record_crc(&raw));
 	errno = EIO;
 	return pwrite(fd, &raw, sizeof(raw), at) == sizeof(raw) ? 0 : -errno;

@@ -5,6 +5,7 @@
  * Numbers are little-endian. Invariant: keys ascend, in memory and in the bytes. */
 #include "store/records.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,7 @@ static int insert_record(struct store_records *records, const char *key, size_t 
 		return -ENOMEM;
 	}
 	place = records_lower_bound(records, record->body.key);
+	assert(!has_key_at(records, place, record->body.key));
 	memmove(&records->at[place + 1], &records->at[place],
 		(records->count - place) * sizeof(records->at[0]));
 	records->at[place] = record;
@@ -177,7 +179,9 @@ static int share_records(struct store_records *next, const struct store_records 
 {
 	if (records_make_room(next, from->count) < 0)
 		return -ENOMEM;
+	assert(!next->count);
 	for (; next->count < from->count; next->count++) {
+		assert(from->at[next->count]->refs);
 		next->at[next->count] = from->at[next->count];
 		next->at[next->count]->refs++;
 	}
@@ -205,6 +209,8 @@ struct store_records *store_records_apply(const struct store_records *from, uint
 {
 	_cleanup_(store_records_freep) struct store_records *next = NULL;
 
+	/* The same: of an earlier transaction of this commit. */
+	assert(revision == from->revision || revision == from->revision + 1);
 	*rc = check_versions(from, txn);
 	if (*rc < 0)
 		return NULL;
@@ -244,6 +250,7 @@ void store_records_encode(const struct store_records *records, void *bytes)
 		at = mempcpy(at, record->key, key_len);
 		at = mempcpy(at, record->value, record->len);
 	}
+	assert((size_t)(at - (char *)bytes) == store_records_size(records));
 }
 
 /* Keys must ascend: so no key is there twice, and decoding takes linear time. */
@@ -282,6 +289,7 @@ int store_records_decode(struct store_records *records, const void *bytes, size_
 {
 	const char *at = bytes, *end = at + size;
 
+	assert(!records->count);
 	while (at < end) {
 		ssize_t taken = decode_next_record(records, at, (size_t)(end - at));
 

@@ -18,6 +18,7 @@
  * incarnation was written by a process that lived while its lock looked free. */
 #include "store/suspects.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -109,6 +110,7 @@ int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cyc
 
 static int suspect_is_alive(struct store_suspects *suspects, unsigned node)
 {
+	assert(!suspects->alive_node);
 	suspects->alive_node = node;
 	return -EXDEV;
 }
@@ -159,6 +161,7 @@ static int announce_again(struct store_cycle *cycle)
 {
 	int rc;
 
+	assert(cycle->own.incarnation && cycle->own.stage != STORE_LEFT);
 	cycle->own.incarnation++;
 	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
@@ -193,6 +196,7 @@ int store_suspects_mark_left(const struct store_suspects *suspects, const struct
 
 		if (!record->incarnation || !is_same_record(record, &suspects->dead[node]))
 			continue;
+		assert(node != cycle->node);
 		record->stage = STORE_LEFT;
 		rc = store_member_record_write(cycle->fd, node, record);
 	}
