@@ -17,12 +17,16 @@
 
 static void move_poller(struct weft_poller *poller, struct weft_list *to)
 {
+	assert(!weft_list_empty(&poller->link));
 	weft_list_remove(&poller->link);
 	weft_list_push(to, &poller->link);
 }
 
 void weft_poller_add(struct weft_reactor *r, struct weft_poller *poller)
 {
+	assert_driving(r);
+	assert(poller->poll && poller->process);
+	assert(!poller->link.next || weft_list_empty(&poller->link));
 	weft_list_push(&r->pollers, &poller->link);
 }
 

@@ -13,6 +13,8 @@
  * Invariant: no budget exceeds WEFT_SPIN_MAX_NS. */
 #include "reactor/spin.h"
 
+#include <assert.h>
+
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -31,6 +33,7 @@ uint64_t weft_spin_budget_ns(struct weft_spin *spin)
 		spin->skip--;
 		return 0;
 	}
+	assert(spin->gap_ns <= WEFT_SPIN_MAX_NS);
 	return min_u64(2 * spin->gap_ns, WEFT_SPIN_MAX_NS);
 }
 
@@ -43,6 +46,7 @@ void weft_spin_hit(struct weft_spin *spin, uint64_t gap_ns)
 
 void weft_spin_miss(struct weft_spin *spin)
 {
+	assert(!spin->skip && spin->miss && spin->miss <= WEFT_SPIN_SKIP_MAX);
 	spin->gap_ns = WEFT_SPIN_MAX_NS;
 	spin->skip = spin->miss;
 	if (spin->miss < WEFT_SPIN_SKIP_MAX)

@@ -86,6 +86,7 @@ static bool call_directly(struct uring *u, struct weft_op *op)
 {
 	if (weft_op_is_send(op))
 		return send_directly(u, op);
+	assert(weft_list_empty(&u->held)); /* the lone socket has one receive */
 	weft_list_push(&u->held, &op->link);
 	return true;
 }
@@ -298,7 +299,10 @@ static void die_of_kernel(const char *what, int rc)
 /* io_uring_enable_rings() is in liburing 2.3's header, but not in its library. */
 static void enable_ring(struct uring *u)
 {
-	int rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+	int rc;
+
+	assert(!u->enabled);
+	rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 
 	if (rc < 0)
 		die_of_kernel("enabling the ring", rc);
@@ -349,6 +353,7 @@ static void uring_engine_close(struct engine *engine)
 {
 	struct uring *u = to_uring(engine);
 
+	assert(weft_list_empty(&u->held));
 	io_uring_queue_exit(&u->ring);
 	free(u);
 }

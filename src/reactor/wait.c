@@ -9,6 +9,7 @@
  * for operations that are queued, and every ENGINE_EVERY turns for the sockets.
  *
  * Invariant: the reactor blocks only when nothing is left to do and every event will wake it. */
+#include <assert.h>
 #include <sched.h>
 
 #include "base/clock.h"
@@ -131,7 +132,10 @@ static bool spin_before_sleep(struct weft_reactor *r, int64_t limit_ns)
 
 static void sleep_in_engine(struct weft_reactor *r, int64_t limit_ns)
 {
-	bool idle = weft_mailbox_sleep(&r->mailbox) && weft_pollers_arm(r);
+	bool idle;
+
+	assert(weft_list_empty(&r->tasks) && weft_list_empty(&r->completed));
+	idle = weft_mailbox_sleep(&r->mailbox) && weft_pollers_arm(r);
 
 	call_engine(r, idle ? limit_ns : 0);
 	weft_mailbox_wake(&r->mailbox);
@@ -183,6 +187,8 @@ void weft_reactor_prepare_wait(struct weft_reactor *r)
 {
 	uint64_t due = r->timers.top ? r->timers.top->key : 0;
 
+	assert_driving(r);
+	assert(r->engine->ops->alarm);
 	if (due && (!r->alarm_ns || due < r->alarm_ns || r->alarm_ns <= r->now_ns)) {
 		r->alarm_ns = due;
 		r->engine->ops->alarm(r->engine, ns_until_timer(r, -1));
