@@ -8,6 +8,7 @@
  * over RDMA it also keeps blocks of a namespace's memory from being written. It may do so until
  * others wait for them, and then for RECLAIM_MS at most. The removal of a namespace waits as long
  * for replies that leave from the namespace's memory. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -30,6 +31,7 @@ static void serve_group_waiters(struct weft_task *task)
 	struct weft_poll_group *group = container_of(task, struct weft_poll_group, serve_waiters);
 	const struct weft_transport *transport;
 
+	assert_on(group->reactor);
 	weft_bufs_serve_waiters(&group->out);
 	weft_bufs_serve_waiters(&group->in);
 	weft_bufs_serve_waiters(&group->anon_out);
@@ -126,6 +128,7 @@ static void reclaim_expired(struct weft_timer *timer)
 	bool again = false;
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
 	weft_list_for_each(qp, &group->qpairs, link)
 		again |= reclaim_from(qp);
 	if (again || has_any_waiter(group))
@@ -134,6 +137,7 @@ static void reclaim_expired(struct weft_timer *timer)
 
 void weft_poll_group_start_reclaim(struct weft_poll_group *group)
 {
+	assert_on(group->reactor);
 	if (!weft_heap_has(&group->reclaim.node))
 		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
@@ -228,6 +232,8 @@ free_group:
 
 void weft_poll_group_destroy(struct weft_poll_group *group)
 {
+	assert(weft_list_empty(&group->qpairs) && weft_list_empty(&group->iters));
+	assert(!weft_heap_has(&group->reclaim.node));
 	destroy_transport_parts(group, WEFT_TRANSPORTS_MAX);
 	destroy_buffers(group);
 	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
@@ -239,6 +245,7 @@ void weft_poll_group_close_all(struct weft_poll_group *group, const char *why)
 {
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
 	weft_list_for_each(qp, &group->qpairs, link)
 		weft_qpair_close(qp, "%s", why);
 }
@@ -247,6 +254,8 @@ void weft_poll_group_freeze(struct weft_poll_group *group)
 {
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
+	assert(!group->frozen);
 	group->frozen = true;
 	weft_list_for_each(qp, &group->qpairs, link) {
 		if (qp->closing)
@@ -262,6 +271,8 @@ void weft_poll_group_thaw(struct weft_poll_group *group)
 {
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
+	assert(group->frozen);
 	group->frozen = false;
 	weft_list_for_each(qp, &group->qpairs, link)
 		if (!qp->closing && qp->transport->thaw)
@@ -272,6 +283,7 @@ void weft_poll_group_thaw(struct weft_poll_group *group)
 
 void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter)
 {
+	assert_on(group->reactor);
 	iter->at = group->qpairs.next;
 	weft_list_push(&group->iters, &iter->link);
 }
@@ -280,6 +292,8 @@ struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group, struct we
 {
 	struct weft_list *at = iter->at;
 
+	assert_on(group->reactor);
+	assert(!weft_list_empty(&iter->link));
 	if (at == &group->qpairs) {
 		weft_list_remove(&iter->link);
 		return NULL;

@@ -53,6 +53,7 @@ static void table_remove(struct weft_qpair *qp, const struct weft_req *req)
 {
 	uint32_t spare = qp->high_water - qp->inflight--;
 
+	assert(qp->reqs[req->index] == req);
 	qp->reqs[req->index] = NULL;
 	qp->free_indices[spare] = (uint16_t)req->index;
 }
@@ -107,6 +108,7 @@ static void buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 
+	assert(req->state == WEFT_REQ_NEED_BUFFER);
 	(req->awaits_in ? &req->in : &req->out)->at = req->data = at;
 	resume_request(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
@@ -124,6 +126,7 @@ static struct weft_fair_flow *flow_of_waiter(const struct weft_req *req)
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at))
 {
+	assert(!buf->at && (buf == &req->in || buf == &req->out));
 	req->awaits_in = buf == &req->in;
 	req->waiter.got = got;
 	weft_pool_wait(buf->pool, flow_of_waiter(req), &req->waiter);
@@ -221,7 +224,7 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
 void weft_req_fetch_both(struct weft_req *first, struct weft_req *second, uint32_t len,
 			 weft_req_fn *then)
 {
-	assert(first->qp == second->qp);
+	assert(first->qp == second->qp && first != second);
 	if (first->data || second->data) {
 		weft_req_fetch(first, len, then);
 		weft_req_fetch(second, len, then);
