@@ -4,6 +4,7 @@
  *   listening ──the adapter of its address goes──▶ away ──every second──▶ listening again
  *
  * The private data of a request is copied before the event is acknowledged, which frees it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,10 @@ struct rdma_listener {
 
 void rdma_cm_channel_put(struct rdma_cm_channel *channel)
 {
-	if (atomic_fetch_sub(&channel->refs, 1) > 1)
+	unsigned refs = atomic_fetch_sub(&channel->refs, 1);
+
+	assert(refs);
+	if (refs > 1)
 		return;
 	rdma_verbs->destroy_event_channel(channel->channel);
 	free(channel);
@@ -116,6 +120,8 @@ static int listen_at_address(struct rdma_listener *rl, const struct sockaddr_sto
 	struct sockaddr_storage at = *addr;
 	int on = 1, rc;
 
+	assert_on(rl->l.control);
+	assert(!rl->id);
 	if (rdma_verbs->create_id(rl->channel->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
 		return -errno;
 	rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
@@ -255,5 +261,6 @@ int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 
 void rdma_target_unlisten(struct weft_listener *l)
 {
+	assert_on(l->control);
 	rdma_watch_end(&container_of(l, struct rdma_listener, l)->watch);
 }

@@ -9,6 +9,7 @@
  * A refusal is remembered, or every I/O would try again; it is forgotten when the retry epoch
  * moves: a region or a connection came or went, or rdma_mr_cache_retry_refused(). Until then the
  * memory counts as not registered, and its pages are not pinned. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ static struct iovec granule_at(const struct weft_region *region, size_t index)
 {
 	size_t granule = region->granule, left = region->size - index * granule;
 
+	assert(index * granule < region->size);
 	return (struct iovec){ region->base + index * granule, left < granule ? left : granule };
 }
 
@@ -164,6 +166,7 @@ static void register_mr(struct rdma_mr_cache *mrs, struct weft_region *region,
 {
 	struct ibv_mr *mr;
 
+	assert(!key->mr);
 	weft_region_pin(region, at->iov_base, at->iov_len);
 	mr = register_with_adapter(mrs->side, region, at);
 	if (mr) {

@@ -5,6 +5,7 @@
  *                                          └─ with data in it: held until it is answered ─▶ idle
  *
  * Commands lie side by side, their data on pages of its own, as storage likes it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,7 @@ void rdma_recv_put(struct rdma_recv *recv)
 {
 	struct rdma_recvs *recvs = recv->owner;
 
+	assert(recv >= recvs->recvs && recv < recvs->recvs + recvs->made);
 	recv_make_idle(recvs, recv);
 	if (recvs->srq || recvs->qp)
 		weft_reactor_defer(recvs->reactor, &recvs->post);
@@ -124,6 +126,7 @@ void rdma_recv_put(struct rdma_recv *recv)
 
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 {
+	assert_on(recvs->reactor);
 	if (count > recvs->room)
 		count = recvs->room;
 	for (; recvs->made < count; recvs->made++) {
@@ -162,6 +165,8 @@ int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_mr_cache *mrs, struct 
 {
 	int rc;
 
+	assert_on(r);
+	assert(room && recvs->failed && !recvs->made);
 	recvs->mrs = mrs;
 	recvs->reactor = r;
 	recvs->room = room;
@@ -186,6 +191,7 @@ void rdma_recvs_stop(struct rdma_recvs *recvs)
 /* The adapter holds none of them any more. */
 void rdma_recvs_end(struct rdma_recvs *recvs)
 {
+	assert(!recvs->held);
 	rdma_recvs_stop(recvs);
 	if (recvs->srq)
 		rdma_verbs->destroy_srq(recvs->srq);

@@ -2,6 +2,7 @@
  *
  * A CQE is 16 bytes, and most adapters take it inline with the SEND. Some cannot, and soft iWARP
  * cannot for SEND with invalidate: then the adapter reads the CQE from one of these buffers. */
+#include <assert.h>
 #include <errno.h>
 
 #include "transport/rdma/rdma.h"
@@ -39,6 +40,7 @@ int rdma_resp_buf_get(struct rdma_poller *poller, struct rdma_req *rreq, struct 
 
 	if (!at)
 		return -ENOMEM;
+	assert(!rreq->resp_buf);
 	rreq->resp_buf = at;
 	if (!rdma_mr_cache_find(&poller->mrs, at, sizeof(*at), &mr)) {
 		rdma_resp_buf_put(poller, rreq);
