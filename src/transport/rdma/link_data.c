@@ -6,6 +6,7 @@
  *   anything else ─────────────────▶ copied through a bounce buffer, and counted
  *
  * Memory is registered here only when rdma_mr_cache_find() meets it for the first time. */
+#include <assert.h>
 #include <string.h>
 
 #include "transport/rdma/link.h"
@@ -170,6 +171,7 @@ static void bounce_buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
 	struct rdma_link_slot *rs = container_of(waiter, struct rdma_link_slot, waiter);
 
+	assert(!rs->bounce && rs->state == RDMA_SLOT_PREPARING);
 	rs->bounce = at;
 	use_bounce_buffer(rdma_link_of(rs->slot.link), rs);
 }
@@ -192,6 +194,7 @@ static bool meets_dmabuf(struct rdma_link *rl, const struct weft_link_slot *slot
 
 static void map_bounce_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
+	assert(!rs->pool && !rs->bounce);
 	rs->pool = weft_bufs_pool(&rl->bufs, rs->slot.data_len);
 	rs->bounce = weft_pool_take(rs->pool);
 	if (rs->bounce) {
