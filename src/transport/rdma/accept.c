@@ -69,6 +69,7 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 	}
 	if (!conn->id->qp)
 		return weft_fail(err, -errno, "queue pair: %s", strerror(errno));
+	rdma_conn_qp_enter(conn, RDMA_QP_CREATED);
 	conn->qp_num = conn->id->qp->qp_num;
 	conn->events.on_event = rdma_conn_async_event;
 	rdma_async_events_add(&conn->events, &poller->async, conn->id->qp);

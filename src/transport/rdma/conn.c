@@ -89,7 +89,7 @@ static void conn_established(struct rdma_conn *conn)
 {
 	if (conn->state != RDMA_ACCEPTING)
 		return;
-	conn->state = RDMA_OPEN;
+	rdma_conn_enter(conn, RDMA_OPEN);
 	set_rnr_timer(conn);
 	log_path(conn);
 }
