@@ -33,7 +33,7 @@ struct copy_header {
 	__le32 nodes;
 	__le64 revision, session, length;
 };
-static_assert(sizeof(struct copy_header) == 40, "head of a slot");
+static_assert(sizeof(struct copy_header) == 40, "header of a copy");
 
 enum { CRC_FROM = offsetof(struct copy_header, nodes) };
 

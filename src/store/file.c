@@ -266,7 +266,7 @@ static void file_commit(struct weft_store *store, struct weft_store_txn *txn)
 	schedule_cycle(file_of(store));
 }
 
-/* With one node nobody reads it. */
+/* Other members read it in our record; with one node there are none. */
 static void file_acked(struct weft_store *store)
 {
 	assert(store->acked <= store->records->revision);

@@ -100,7 +100,8 @@ static struct weft_value_range topic_range(unsigned topic)
 	return (struct weft_value_range){ locks_at + locks_at / 2 + ((off_t)topic << TOPIC_BITS),
 					  1ull << TOPIC_BITS };
 }
-static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61, "slots do not meet");
+static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61,
+	      "every topic has its range");
 
 int store_member_agree(int fd, unsigned topic, uint64_t as)
 {

@@ -258,7 +258,7 @@ int rdma_poller_create(struct rdma_poll_group *poll_group, struct rdma_dev *dev,
 	rdma_mr_cache_init(&poller->mrs, &dev->target);
 	rc = rdma_resp_bufs_init(&poller->resp_bufs);
 	if (rc < 0) {
-		weft_fail(err, rc, "no memory for answers");
+		weft_fail(err, rc, "no memory for response buffers");
 		goto free_poller;
 	}
 	rc = create_shared_receives(poller, err);

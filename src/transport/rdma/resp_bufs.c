@@ -7,7 +7,7 @@
 
 #include "transport/rdma/rdma.h"
 
-enum { ANSWER_BYTES = 64 };
+enum { RESP_BUF_BYTES = 64 };
 
 static void nobody_waits(void *arg)
 {
@@ -15,8 +15,8 @@ static void nobody_waits(void *arg)
 
 int rdma_resp_bufs_init(struct rdma_resp_bufs *resp_bufs)
 {
-	size_t size = (size_t)ANSWER_BYTES * RDMA_RESP_BUFS_MAX;
-	int rc = weft_pool_init(&resp_bufs->pool, ANSWER_BYTES, RDMA_RESP_BUFS_MAX, nobody_waits,
+	size_t size = (size_t)RESP_BUF_BYTES * RDMA_RESP_BUFS_MAX;
+	int rc = weft_pool_init(&resp_bufs->pool, RESP_BUF_BYTES, RDMA_RESP_BUFS_MAX, nobody_waits,
 				NULL);
 
 	if (rc < 0)
