@@ -134,6 +134,7 @@ static void conn_free(struct rdma_conn *conn)
 	struct rdma_poller *poller = conn->poller;
 	struct rdma_cm_id *id = conn->id;
 
+	assert(conn->state == RDMA_AWAIT_LAST_WQE);
 	if (conn->qp_state != RDMA_QP_DESTROYED)
 		rdma_conn_destroy_qp(conn);
 	if (!poller->uses_srq)

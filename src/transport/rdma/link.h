@@ -102,6 +102,9 @@ static inline struct rdma_link_slot *rdma_link_slot_of(struct weft_link_slot *sl
 
 extern const struct weft_link_transport weft_rdma_link;
 
+/* link.c */
+void rdma_link_enter(struct rdma_link *rl, enum rdma_link_state state);
+
 /* link_setup.c */
 /* If it fails at once, closed() follows as well. */
 void rdma_link_resolve_addr(struct rdma_link *rl);

@@ -87,6 +87,7 @@ static void set_sgl(struct rdma_link_slot *rs, uint8_t type, uint32_t length)
 
 static void put_in_capsule(struct rdma_link_slot *rs, const struct piece *pieces, int n)
 {
+	assert(n > 0 && 1 + n <= RDMA_LINK_SGES);
 	set_sgl(rs, NVME_SGL_IN_CAPSULE, rs->slot.data_len);
 	for (int i = 0; i < n; i++)
 		rs->sge[1 + i] = (struct ibv_sge){ (uintptr_t)pieces[i].at, (uint32_t)pieces[i].len,
@@ -98,6 +99,7 @@ static void set_keyed_sgl(struct rdma_link_slot *rs, const struct piece *pieces,
 {
 	struct nvme_keyed_sgl *blocks = rs->capsule->blocks;
 
+	assert(n > 0 && n <= RDMA_LINK_BLOCKS);
 	if (n == 1)
 		blocks = (struct nvme_keyed_sgl *)&rs->slot.cmd.common.sgl;
 	for (int i = 0; i < n; i++)

@@ -44,6 +44,7 @@ static int post_receive(struct rdma_link *rl, uint32_t index)
 	struct ibv_recv_wr wr = { .wr_id = 2 * index | WR_RECV, .sg_list = &sge, .num_sge = 1 },
 			   *bad;
 
+	assert(index < rl->receives);
 	return -abs(rdma_verbs->post_recv(rl->id->qp, &wr, &bad));
 }
 

@@ -205,6 +205,7 @@ static void abort_request(struct rdma_conn *conn, struct rdma_req *rreq)
 
 void rdma_tx_abort_all(struct rdma_conn *conn)
 {
+	assert(conn->state == RDMA_ANSWERING);
 	weft_retry_cancel(&conn->flush);
 	conn->chains = conn->replies_waiting = 0;
 	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
