@@ -15,6 +15,11 @@ struct weft_mutex {
 	atomic_uintptr_t owner; /* the thread that holds it; 0: none does */
 };
 
+#define WEFT_MUTEX_INITIALIZER                     \
+	{                                          \
+		.mutex = PTHREAD_MUTEX_INITIALIZER \
+	}
+
 #define assert_locked(lock) assert(weft_mutex_is_mine(lock))
 
 static inline void weft_mutex_init(struct weft_mutex *m)

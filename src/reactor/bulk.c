@@ -22,6 +22,7 @@
  * costs PIECE_MIN_BYTES besides its bytes. */
 #include <assert.h>
 
+#include "base/count.h"
 #include "reactor/internal.h"
 
 /* One CPU copies this in a fraction of a millisecond. */
@@ -43,12 +44,15 @@ void weft_bulk_flow_init(struct weft_bulk_flow *flow, struct weft_bulk_flow *wit
 void weft_reactor_bulk_push(struct weft_reactor *r, struct weft_bulk_flow *flow,
 			    struct weft_task *task)
 {
+	assert_driving(r);
 	if (weft_list_empty(&task->link))
 		weft_fair_queue_push(&r->bulk, &flow->fair, &task->link);
 }
 
 void weft_reactor_bulk_retry(struct weft_reactor *r, struct weft_task *task)
 {
+	assert_driving(r);
+	assert(weft_list_empty(&task->link));
 	weft_list_push(&r->bulk_retries, &task->link);
 }
 
@@ -81,6 +85,7 @@ static bool may_begin_piece(const struct weft_reactor *r, const struct weft_bulk
 
 void weft_reactor_bulk_piece_begin(struct weft_reactor *r, struct weft_bulk_flow *flow)
 {
+	assert_driving(r);
 	outermost_flow(flow)->pieces++;
 	r->pieces++;
 }
@@ -88,9 +93,9 @@ void weft_reactor_bulk_piece_begin(struct weft_reactor *r, struct weft_bulk_flow
 /* Flows that had to wait may continue, before those that come after them. */
 void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *flow)
 {
-	assert(outermost_flow(flow)->pieces && r->pieces);
-	outermost_flow(flow)->pieces--;
-	r->pieces--;
+	assert_driving(r);
+	weft_count_down(outermost_flow(flow)->pieces);
+	weft_count_down(r->pieces);
 	weft_list_splice(&r->bulk_full, &r->bulk);
 	weft_list_splice(&r->bulk, &r->bulk_full);
 }
@@ -98,7 +103,7 @@ void weft_reactor_bulk_piece_end(struct weft_reactor *r, struct weft_bulk_flow *
 /* --- a turn ----------------------------------------------------------------------------------- */
 
 /* NULL: there is no task, or its flow has too many pieces under way. */
-static struct weft_list *next_in_flows(struct weft_reactor *r)
+static struct weft_list *next_task_in_flows(struct weft_reactor *r)
 {
 	struct weft_bulk_flow *flow;
 
@@ -106,18 +111,19 @@ static struct weft_list *next_in_flows(struct weft_reactor *r)
 		flow = container_of(r->bulk.next, struct weft_bulk_flow, fair.link);
 		if (may_begin_piece(r, flow))
 			return weft_fair_queue_pop(&r->bulk);
+		assert(!flow->within);
 		weft_list_remove(&flow->fair.link);
 		weft_list_push(&r->bulk_full, &flow->fair.link);
 	}
 	return NULL;
 }
 
-static struct weft_task *next_task(struct weft_reactor *r)
+static struct weft_task *next_bulk_task(struct weft_reactor *r)
 {
 	struct weft_list *link = weft_list_pop(&r->bulk_retries);
 
 	if (!link)
-		link = next_in_flows(r);
+		link = next_task_in_flows(r);
 	return link ? container_of(link, struct weft_task, link) : NULL;
 }
 
@@ -126,7 +132,7 @@ void weft_bulk_run(struct weft_reactor *r)
 	struct weft_task *task;
 
 	r->bulk_left = TURN_BYTES;
-	while (r->bulk_left > 0 && (task = next_task(r))) {
+	while (r->bulk_left > 0 && (task = next_bulk_task(r))) {
 		task->fn(task);
 		r->bulk_left -= PIECE_MIN_BYTES;
 	}

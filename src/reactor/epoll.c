@@ -53,7 +53,7 @@ static struct epoll *to_epoll(struct engine *engine)
 
 /* --- socket operations ------------------------------------------------------------------------ */
 
-static bool *flag_of(struct weft_op *op)
+static bool *ready_flag_of(struct weft_op *op)
 {
 	return weft_op_is_send(op) ? &op->sock->writable : &op->sock->readable;
 }
@@ -71,7 +71,7 @@ static bool is_drained(const struct weft_op *op, int res)
 	return (size_t)res < room;
 }
 
-static int try_now(struct weft_op *op)
+static int try_uninterrupted(struct weft_op *op)
 {
 	int res;
 
@@ -83,10 +83,10 @@ static int try_now(struct weft_op *op)
 
 static void try_sock_op(struct epoll *e, struct weft_op *op)
 {
-	bool *flag = flag_of(op);
+	bool *flag = ready_flag_of(op);
 	int res;
 
-	res = *flag ? try_now(op) : -EAGAIN;
+	res = *flag ? try_uninterrupted(op) : -EAGAIN;
 	if (res == -EAGAIN || is_drained(op, res))
 		*flag = false;
 	if (weft_op_would_block(op, res))
@@ -99,20 +99,20 @@ static void try_sock_op(struct epoll *e, struct weft_op *op)
 /* --- file operations -------------------------------------------------------------------------- */
 
 /* RWF_NOWAIT is about the page cache: a direct or synchronous transfer would wait all the same. */
-static bool may_wait(const struct weft_op *op)
+static bool file_op_may_wait(const struct weft_op *op)
 {
 	int flags = fcntl(op->fd, F_GETFL);
 
 	return flags < 0 || flags & (O_DIRECT | O_DSYNC) || op->flags & (RWF_DSYNC | RWF_SYNC);
 }
 
-static int try_file(const struct weft_op *op)
+static int try_file_nowait(const struct weft_op *op)
 {
 	const struct iovec *iov = op->msg.msg_iov;
 	int iovcnt = (int)op->msg.msg_iovlen;
 	ssize_t n;
 
-	if ((op->kind != WEFT_OP_READ && op->kind != WEFT_OP_WRITE) || may_wait(op))
+	if ((op->kind != WEFT_OP_READ && op->kind != WEFT_OP_WRITE) || file_op_may_wait(op))
 		return -EAGAIN;
 	if (op->kind == WEFT_OP_READ)
 		n = preadv2(op->fd, iov, iovcnt, op->offset, RWF_NOWAIT);
@@ -123,7 +123,7 @@ static int try_file(const struct weft_op *op)
 
 static void start_file_op(struct epoll *e, struct weft_op *op)
 {
-	int res = try_file(op);
+	int res = try_file_nowait(op);
 
 	if (res == -EAGAIN || res == -EOPNOTSUPP || res == -EINTR)
 		weft_workers_submit(&e->workers, op);
@@ -133,7 +133,7 @@ static void start_file_op(struct epoll *e, struct weft_op *op)
 
 /* --- the engine ------------------------------------------------------------------------------- */
 
-static void start_queued(struct epoll *e)
+static void start_queued_ops(struct epoll *e)
 {
 	struct weft_list *link;
 	struct weft_op *op;
@@ -174,7 +174,7 @@ static int round_up_ms(int64_t timeout_ns)
 	return ms > INT_MAX ? INT_MAX : (int)ms;
 }
 
-static void wait_events(struct epoll *e, int64_t timeout_ns)
+static void wait_epoll_events(struct epoll *e, int64_t timeout_ns)
 {
 	int n = epoll_wait(e->fd, e->events, EVENTS_MAX, round_up_ms(timeout_ns));
 
@@ -194,10 +194,10 @@ static bool must_poll_all(struct epoll *e)
 	       ++e->polls_skipped >= POLL_ALL_EVERY;
 }
 
-static void poll_now(struct epoll *e)
+static void poll_sockets(struct epoll *e)
 {
 	if (must_poll_all(e)) {
-		wait_events(e, 0);
+		wait_epoll_events(e, 0);
 	} else if (weft_op_under_way(e->lone.sock->rx)) {
 		e->lone.sock->readable = true; /* perhaps: the call finds out */
 		try_sock_op(e, e->lone.sock->rx);
@@ -208,16 +208,16 @@ static void epoll_engine_wait(struct engine *engine, int64_t timeout_ns)
 {
 	struct epoll *e = to_epoll(engine);
 
-	start_queued(e);
+	start_queued_ops(e);
 	if (timeout_ns && weft_list_empty(&engine->reactor->completed))
-		wait_events(e, timeout_ns);
+		wait_epoll_events(e, timeout_ns);
 	else
-		poll_now(e);
+		poll_sockets(e);
 }
 
 static void epoll_engine_submit(struct engine *engine)
 {
-	start_queued(to_epoll(engine));
+	start_queued_ops(to_epoll(engine));
 }
 
 static int epoll_add(struct epoll *e, int fd, uint32_t events, void *ptr)

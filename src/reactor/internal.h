@@ -30,6 +30,7 @@ struct weft_reactor {
 	bool firing;       /* in a timer's callback */
 	bool stopping;
 	const void *thread; /* an address of the thread that ran the last turn; NULL: none has */
+	bool driven;        /* that thread is inside weft_reactor_run() or weft_reactor_turn() */
 	bool pollers_ran;   /* in the last turn */
 	bool got_message;   /* since an engine last polled all sockets */
 	unsigned turns_since_engine; /* turns since the engine was last called */

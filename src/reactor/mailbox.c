@@ -10,6 +10,7 @@
  * or its sender is about to write it. */
 #include "reactor/mailbox.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stddef.h>
@@ -75,6 +76,7 @@ bool weft_mailbox_deliver(struct weft_mailbox *box)
 		return false;
 	for (msg = take_oldest_first(box); msg; msg = next) {
 		next = msg->next; /* fn() may post or free it */
+		assert(msg->fn);
 		msg->fn(msg);
 	}
 	return true;

@@ -44,6 +44,8 @@ static void set_iov(struct weft_op *op, struct iovec *iov, int iovcnt)
 
 int weft_sock_open(struct weft_reactor *r, struct weft_sock *sock, int fd)
 {
+	assert_driving(r);
+	assert(fd >= 0);
 	*sock = (struct weft_sock){ .fd = fd, .reactor = r };
 	return r->engine->ops->sock_open(r->engine, sock);
 }
@@ -52,7 +54,8 @@ void weft_sock_close(struct weft_sock *sock)
 {
 	struct engine *engine = sock->reactor->engine;
 
-	assert(!sock->tx);
+	assert_driving(sock->reactor);
+	assert(sock->fd >= 0 && !sock->tx);
 	assert(!sock->rx || sock->rx->kind == WEFT_OP_POLL);
 	engine->ops->sock_cancel(engine, sock);
 	engine->ops->sock_close(engine, sock);
@@ -66,6 +69,8 @@ void weft_sock_cancel(struct weft_sock *sock)
 {
 	struct engine *engine = sock->reactor->engine;
 
+	assert_driving(sock->reactor);
+	assert(sock->fd >= 0);
 	engine->ops->sock_cancel(engine, sock);
 }
 
@@ -180,6 +185,7 @@ static void detach_from_sock(struct weft_op *op)
 
 	if (!sock)
 		return;
+	assert((weft_op_is_send(op) ? sock->tx : sock->rx) == op);
 	if (weft_op_is_send(op))
 		sock->tx = NULL;
 	else

@@ -15,14 +15,18 @@
 
 #include "reactor/internal.h"
 
-static void move(struct weft_poller *poller, struct weft_list *to)
+static void move_poller(struct weft_poller *poller, struct weft_list *to)
 {
+	assert(!weft_list_empty(&poller->link));
 	weft_list_remove(&poller->link);
 	weft_list_push(to, &poller->link);
 }
 
 void weft_poller_add(struct weft_reactor *r, struct weft_poller *poller)
 {
+	assert_driving(r);
+	assert(poller->poll && poller->process);
+	assert(!poller->link.next || weft_list_empty(&poller->link));
 	weft_list_push(&r->pollers, &poller->link);
 }
 
@@ -38,13 +42,13 @@ bool weft_pollers_poll(struct weft_reactor *r)
 
 	weft_list_for_each_safe(poller, next, &r->pollers, link)
 		if (poller->poll(poller))
-			move(poller, &r->ready_pollers);
+			move_poller(poller, &r->ready_pollers);
 	return !weft_list_empty(&r->ready_pollers);
 }
 
 /* If process() makes another poller ready, that one runs in the next turn. The poller goes back to
  * its list first: process() may remove and free it. */
-static void process_ready(struct weft_reactor *r)
+static void process_ready_pollers(struct weft_reactor *r)
 {
 	struct weft_list now, *link;
 	struct weft_poller *poller;
@@ -62,7 +66,7 @@ bool weft_pollers_process(struct weft_reactor *r)
 {
 	if (!weft_pollers_poll(r))
 		return false;
-	process_ready(r);
+	process_ready_pollers(r);
 	return true;
 }
 

@@ -97,7 +97,7 @@ fail_free:
 
 void weft_reactor_destroy(struct weft_reactor *r)
 {
-	assert(!r->turning);
+	assert(!r->driven);
 	assert(weft_list_empty(&r->pollers) && weft_list_empty(&r->ready_pollers));
 	assert(!weft_bulk_waits(r) && weft_list_empty(&r->bulk_full) && !r->pieces);
 	r->engine->ops->close(r->engine);
@@ -136,7 +136,6 @@ static void run_tasks(struct weft_reactor *r)
 
 static void run_turn(struct weft_reactor *r, int64_t limit_ns)
 {
-	assert(!r->turning);
 	r->thread = &self;
 	weft_reactor_wait(r, limit_ns);
 	r->now_ns = weft_clock_ns(r);
@@ -154,9 +153,12 @@ void weft_reactor_turn(struct weft_reactor *r, int wait_ms)
 {
 	struct weft_reactor *before = self;
 
+	assert(!r->driven);
 	self = r;
+	r->driven = true;
 	weft_mailbox_wake(&r->mailbox);
 	run_turn(r, wait_ms < 0 ? -1 : wait_ms * (int64_t)NS_PER_MS);
+	r->driven = false;
 	self = before;
 }
 
@@ -164,13 +166,13 @@ void weft_reactor_run_deferred(struct weft_reactor *r)
 {
 	struct weft_reactor *before = self;
 
-	assert(!r->turning);
+	assert(!r->driven);
 	self = r;
 	run_tasks(r);
 	self = before;
 }
 
-static void pin(int cpu)
+static void pin_to_cpu(int cpu)
 {
 	cpu_set_t set;
 	int rc;
@@ -186,17 +188,21 @@ void weft_reactor_run(struct weft_reactor *r)
 {
 	struct weft_reactor *before = self;
 
+	assert(!r->driven);
 	if (r->options.cpu >= 0)
-		pin(r->options.cpu);
+		pin_to_cpu(r->options.cpu);
 	self = r;
+	r->driven = true;
 	while (!r->stopping)
 		run_turn(r, -1);
 	r->stopping = false;
+	r->driven = false;
 	self = before;
 }
 
 void weft_reactor_stop(struct weft_reactor *r)
 {
+	assert_driving(r);
 	r->stopping = true;
 }
 
@@ -210,6 +216,16 @@ struct weft_reactor *weft_reactor_self(void)
 bool weft_reactor_is_here(const struct weft_reactor *r)
 {
 	return !r->thread || r->thread == &self;
+}
+
+static bool is_driven_elsewhere(const struct weft_reactor *r)
+{
+	return r->driven && r->thread != &self;
+}
+
+bool weft_reactor_is_driven_elsewhere(const struct weft_reactor *r)
+{
+	return is_driven_elsewhere(r);
 }
 
 const char *weft_reactor_engine_name(const struct weft_reactor *r)
@@ -241,8 +257,10 @@ void weft_task_init(struct weft_task *task, void (*fn)(struct weft_task *task))
 
 void weft_reactor_defer(struct weft_reactor *r, struct weft_task *task)
 {
-	if (weft_list_empty(&task->link))
-		weft_list_push(&r->tasks, &task->link);
+	if (!weft_list_empty(&task->link))
+		return;
+	assert(!is_driven_elsewhere(r));
+	weft_list_push(&r->tasks, &task->link);
 }
 
 void weft_task_cancel(struct weft_task *task)
@@ -251,7 +269,7 @@ void weft_task_cancel(struct weft_task *task)
 }
 
 /* A timer that sets itself for now, from its own callback, must not hold up the turn. */
-static uint64_t due_ns(const struct weft_reactor *r, uint64_t delay_ms)
+static uint64_t timer_due_ns(const struct weft_reactor *r, uint64_t delay_ms)
 {
 	uint64_t due = weft_reactor_now_ns(r) + delay_ms * NS_PER_MS;
 
@@ -260,12 +278,14 @@ static uint64_t due_ns(const struct weft_reactor *r, uint64_t delay_ms)
 
 void weft_timer_set(struct weft_reactor *r, struct weft_timer *timer, uint64_t delay_ms)
 {
+	assert(timer->fn);
 	weft_timer_stop(r, timer);
-	weft_heap_push(&r->timers, &timer->node, due_ns(r, delay_ms));
+	weft_heap_push(&r->timers, &timer->node, timer_due_ns(r, delay_ms));
 }
 
 void weft_timer_stop(struct weft_reactor *r, struct weft_timer *timer)
 {
+	assert(!is_driven_elsewhere(r));
 	if (weft_heap_has(&timer->node))
 		weft_heap_remove(&r->timers, &timer->node);
 }

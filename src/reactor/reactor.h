@@ -64,6 +64,10 @@ struct weft_reactor *weft_reactor_self(void); /* the one running on this thread 
 bool weft_reactor_is_here(const struct weft_reactor *r);
 /* What belongs to a reactor is touched by its thread alone. */
 #define assert_on(reactor) assert(weft_reactor_is_here(reactor))
+/* Another thread runs its turns at this moment. */
+bool weft_reactor_is_driven_elsewhere(const struct weft_reactor *r);
+/* The same for one that several threads may drive, one at a time: a host's queue. */
+#define assert_driving(reactor) assert(!weft_reactor_is_driven_elsewhere(reactor))
 const char *weft_reactor_engine_name(const struct weft_reactor *r);
 int weft_reactor_cpu(const struct weft_reactor *r);
 uint64_t weft_reactor_now_ns(const struct weft_reactor *r); /* read once per turn */

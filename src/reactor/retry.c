@@ -17,7 +17,6 @@ enum {
 static void pause_expired(struct weft_timer *timer)
 {
 	struct weft_retry *retry = container_of(timer, struct weft_retry, timer);
-
 	weft_reactor_defer(retry->reactor, &retry->task);
 }
 
@@ -29,6 +28,7 @@ void weft_retry_init(struct weft_retry *retry, void (*fn)(struct weft_task *task
 
 void weft_retry_later(struct weft_reactor *r, struct weft_retry *retry)
 {
+	assert(!retry->reactor || retry->reactor == r);
 	if (retry->turns < TURNS) {
 		retry->turns++;
 		weft_reactor_defer(r, &retry->task);

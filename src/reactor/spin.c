@@ -13,38 +13,42 @@
  * Invariant: no budget exceeds WEFT_SPIN_MAX_NS. */
 #include "reactor/spin.h"
 
+#include <assert.h>
+
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-void weft_spin_init(struct weft_spin *idle)
+void weft_spin_init(struct weft_spin *spin)
 {
-	idle->gap_ns = WEFT_SPIN_MAX_NS;
-	idle->skip = 0;
-	idle->miss = 1;
+	spin->gap_ns = WEFT_SPIN_MAX_NS;
+	spin->skip = 0;
+	spin->miss = 1;
 }
 
-uint64_t weft_spin_budget_ns(struct weft_spin *idle)
+uint64_t weft_spin_budget_ns(struct weft_spin *spin)
 {
-	if (idle->skip) {
-		idle->skip--;
+	if (spin->skip) {
+		spin->skip--;
 		return 0;
 	}
-	return min_u64(2 * idle->gap_ns, WEFT_SPIN_MAX_NS);
+	assert(spin->gap_ns <= WEFT_SPIN_MAX_NS);
+	return min_u64(2 * spin->gap_ns, WEFT_SPIN_MAX_NS);
 }
 
-void weft_spin_hit(struct weft_spin *idle, uint64_t gap_ns)
+void weft_spin_hit(struct weft_spin *spin, uint64_t gap_ns)
 {
-	idle->gap_ns -= idle->gap_ns / 8;
-	idle->gap_ns += min_u64(gap_ns, WEFT_SPIN_MAX_NS) / 8;
-	idle->miss = 1;
+	spin->gap_ns -= spin->gap_ns / 8;
+	spin->gap_ns += min_u64(gap_ns, WEFT_SPIN_MAX_NS) / 8;
+	spin->miss = 1;
 }
 
-void weft_spin_miss(struct weft_spin *idle)
+void weft_spin_miss(struct weft_spin *spin)
 {
-	idle->gap_ns = WEFT_SPIN_MAX_NS;
-	idle->skip = idle->miss;
-	if (idle->miss < WEFT_SPIN_SKIP_MAX)
-		idle->miss *= 2;
+	assert(!spin->skip && spin->miss && spin->miss <= WEFT_SPIN_SKIP_MAX);
+	spin->gap_ns = WEFT_SPIN_MAX_NS;
+	spin->skip = spin->miss;
+	if (spin->miss < WEFT_SPIN_SKIP_MAX)
+		spin->miss *= 2;
 }

@@ -13,13 +13,13 @@ struct weft_spin {
 	unsigned miss;   /* what the next failure sets skip to */
 };
 
-void weft_spin_init(struct weft_spin *idle);
+void weft_spin_init(struct weft_spin *spin);
 
 /* Asked before every wait: 0 means sleep at once. */
-uint64_t weft_spin_budget_ns(struct weft_spin *idle);
+uint64_t weft_spin_budget_ns(struct weft_spin *spin);
 /* The spin ended with work, after @gap_ns. */
-void weft_spin_hit(struct weft_spin *idle, uint64_t gap_ns);
+void weft_spin_hit(struct weft_spin *spin, uint64_t gap_ns);
 /* The spin was for nothing. */
-void weft_spin_miss(struct weft_spin *idle);
+void weft_spin_miss(struct weft_spin *spin);
 
 #endif

@@ -51,7 +51,7 @@ static bool must_retry(const struct weft_op *op, int res)
 }
 
 /* It is on no list, or among the cancels or the held. */
-static void finish_op(struct uring *u, struct weft_op *op, int res)
+static void finish_uring_op(struct uring *u, struct weft_op *op, int res)
 {
 	weft_list_remove(&op->link);
 	if (must_retry(op, res)) {
@@ -86,6 +86,7 @@ static bool call_directly(struct uring *u, struct weft_op *op)
 {
 	if (weft_op_is_send(op))
 		return send_directly(u, op);
+	assert(weft_list_empty(&u->held)); /* the lone socket has one receive */
 	weft_list_push(&u->held, &op->link);
 	return true;
 }
@@ -99,7 +100,7 @@ static void try_held_receive(struct uring *u)
 		return;
 	res = weft_op_try(op);
 	if (!must_retry(op, res))
-		finish_op(u, op, res);
+		finish_uring_op(u, op, res);
 }
 
 /* --- submission ------------------------------------------------------------------------------- */
@@ -211,14 +212,14 @@ static bool submit_op(struct uring *u, struct weft_op *op)
 	return sqe;
 }
 
-static bool submit_queued(struct uring *u, bool look)
+static bool submit_queued(struct uring *u, bool polling)
 {
 	struct weft_list *queued = &u->engine.reactor->queued;
 	struct weft_op *op;
 
 	while (!weft_list_empty(queued)) {
 		op = container_of(weft_list_pop(queued), struct weft_op, link);
-		if (look && is_lone_sock_op(u, op) && call_directly(u, op))
+		if (polling && is_lone_sock_op(u, op) && call_directly(u, op))
 			continue;
 		if (!submit_op(u, op))
 			return false;
@@ -227,13 +228,13 @@ static bool submit_queued(struct uring *u, bool look)
 }
 
 /* False: the kernel takes no more for now, the rest goes with the next turn. */
-static bool fill_sq(struct uring *u, bool look)
+static bool fill_sq(struct uring *u, bool polling)
 {
-	if (!look || !u->lone.alone)
+	if (!polling || !u->lone.alone)
 		weft_list_splice(&u->engine.reactor->queued, &u->held);
 	if (!u->wake_fd_armed)
 		u->wake_fd_armed = arm_wake_fd(u);
-	return u->wake_fd_armed && submit_cancels(u) && submit_queued(u, look);
+	return u->wake_fd_armed && submit_cancels(u) && submit_queued(u, polling);
 }
 
 /* --- completion ------------------------------------------------------------------------------- */
@@ -258,7 +259,7 @@ static int enter_kernel(struct uring *u, int64_t timeout_ns)
 }
 
 /* Time is up, a signal came, or the kernel is short of something: the next turn tries again. */
-static bool transient(int rc)
+static bool is_transient_error(int rc)
 {
 	return rc == -ETIME || rc == -EINTR || rc == -EAGAIN || rc == -EBUSY;
 }
@@ -272,7 +273,7 @@ static void take_cqe(struct uring *u, const struct io_uring_cqe *cqe)
 		u->wake_fd_armed = cqe->flags & IORING_CQE_F_MORE;
 		break;
 	default:
-		finish_op(u, io_uring_cqe_get_data(cqe), cqe->res);
+		finish_uring_op(u, io_uring_cqe_get_data(cqe), cqe->res);
 	}
 }
 
@@ -298,7 +299,10 @@ static void die_of_kernel(const char *what, int rc)
 /* io_uring_enable_rings() is in liburing 2.3's header, but not in its library. */
 static void enable_ring(struct uring *u)
 {
-	int rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
+	int rc;
+
+	assert(!u->enabled);
+	rc = io_uring_register(u->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 
 	if (rc < 0)
 		die_of_kernel("enabling the ring", rc);
@@ -308,16 +312,16 @@ static void enable_ring(struct uring *u)
 static void uring_engine_wait(struct engine *engine, int64_t timeout_ns)
 {
 	struct uring *u = to_uring(engine);
-	bool look = !timeout_ns;
+	bool polling = !timeout_ns;
 	int rc;
 
 	if (!u->enabled)
 		enable_ring(u);
-	rc = enter_kernel(u, fill_sq(u, look) ? timeout_ns : 0);
-	if (rc < 0 && !transient(rc))
+	rc = enter_kernel(u, fill_sq(u, polling) ? timeout_ns : 0);
+	if (rc < 0 && !is_transient_error(rc))
 		die_of_kernel("io_uring_enter", rc);
 	reap_cqes(u);
-	if (look)
+	if (polling)
 		try_held_receive(u);
 }
 
@@ -349,6 +353,7 @@ static void uring_engine_close(struct engine *engine)
 {
 	struct uring *u = to_uring(engine);
 
+	assert(weft_list_empty(&u->held));
 	io_uring_queue_exit(&u->ring);
 	free(u);
 }

@@ -9,6 +9,7 @@
  * for operations that are queued, and every ENGINE_EVERY turns for the sockets.
  *
  * Invariant: the reactor blocks only when nothing is left to do and every event will wake it. */
+#include <assert.h>
 #include <sched.h>
 
 #include "base/clock.h"
@@ -30,7 +31,7 @@ uint64_t weft_clock_ns(const struct weft_reactor *r)
 	return r->options.clock ? r->options.clock(r->options.clock_arg) : weft_monotonic_ns();
 }
 
-static bool has_work(struct weft_reactor *r)
+static bool reactor_has_work(struct weft_reactor *r)
 {
 	return !weft_list_empty(&r->completed) || !weft_list_empty(&r->tasks) ||
 	       weft_bulk_waits(r) || !weft_mailbox_empty(&r->mailbox) ||
@@ -69,11 +70,11 @@ static bool poll_everything(struct weft_reactor *r)
 		if (weft_pollers_poll(r))
 			return true;
 	submit_and_reap(r);
-	return has_work(r);
+	return reactor_has_work(r);
 }
 
 /* How long until the next timer, and at most @limit_ns; -1: nothing bounds it. */
-static int64_t until_timer(const struct weft_reactor *r, int64_t limit_ns)
+static int64_t ns_until_timer(const struct weft_reactor *r, int64_t limit_ns)
 {
 	const struct weft_heap_node *top = r->timers.top;
 	uint64_t now;
@@ -120,7 +121,7 @@ static bool spin_for(struct weft_reactor *r, uint64_t budget_ns)
 }
 
 /* true: there is something to do, and sleeping would have cost more than the spin. */
-static bool spin(struct weft_reactor *r, int64_t limit_ns)
+static bool spin_before_sleep(struct weft_reactor *r, int64_t limit_ns)
 {
 	uint64_t budget_ns = weft_spin_budget_ns(&r->spin);
 
@@ -131,7 +132,10 @@ static bool spin(struct weft_reactor *r, int64_t limit_ns)
 
 static void sleep_in_engine(struct weft_reactor *r, int64_t limit_ns)
 {
-	bool idle = weft_mailbox_sleep(&r->mailbox) && weft_pollers_arm(r);
+	bool idle;
+
+	assert(weft_list_empty(&r->tasks) && weft_list_empty(&r->completed));
+	idle = weft_mailbox_sleep(&r->mailbox) && weft_pollers_arm(r);
 
 	call_engine(r, idle ? limit_ns : 0);
 	weft_mailbox_wake(&r->mailbox);
@@ -145,12 +149,12 @@ void weft_reactor_wait(struct weft_reactor *r, int64_t limit_ns)
 			submit_and_reap(r);
 		return;
 	}
-	limit_ns = until_timer(r, limit_ns);
-	if (!limit_ns || has_work(r))
+	limit_ns = ns_until_timer(r, limit_ns);
+	if (!limit_ns || reactor_has_work(r))
 		submit_and_reap(r);
 	else if (r->options.poll)
 		poll_everything(r);
-	else if (!spin(r, limit_ns))
+	else if (!spin_before_sleep(r, limit_ns))
 		sleep_in_engine(r, limit_ns);
 }
 
@@ -158,7 +162,7 @@ void weft_reactor_wait(struct weft_reactor *r, int64_t limit_ns)
 
 bool weft_reactor_busy(struct weft_reactor *r)
 {
-	return has_work(r) || !weft_list_empty(&r->queued) || weft_pollers_poll(r);
+	return reactor_has_work(r) || !weft_list_empty(&r->queued) || weft_pollers_poll(r);
 }
 
 void weft_reactor_submit(struct weft_reactor *r)
@@ -183,9 +187,11 @@ void weft_reactor_prepare_wait(struct weft_reactor *r)
 {
 	uint64_t due = r->timers.top ? r->timers.top->key : 0;
 
+	assert_driving(r);
+	assert(r->engine->ops->alarm);
 	if (due && (!r->alarm_ns || due < r->alarm_ns || r->alarm_ns <= r->now_ns)) {
 		r->alarm_ns = due;
-		r->engine->ops->alarm(r->engine, until_timer(r, -1));
+		r->engine->ops->alarm(r->engine, ns_until_timer(r, -1));
 	}
 	r->turns_since_engine = ENGINE_EVERY;
 	if (!weft_mailbox_sleep(&r->mailbox) || weft_reactor_busy(r) || !weft_pollers_arm(r)) {

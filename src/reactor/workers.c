@@ -14,9 +14,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "reactor/internal.h"
 
-static ssize_t do_syscall(const struct weft_op *op)
+static ssize_t call_file_op(const struct weft_op *op)
 {
 	switch (op->kind) {
 	case WEFT_OP_READ:
@@ -41,7 +42,7 @@ static int perform_op(struct weft_op *op)
 	if (op->kind == WEFT_OP_CALL)
 		return op->call(op);
 	do {
-		res = do_syscall(op);
+		res = call_file_op(op);
 	} while (res < 0 && errno == EINTR);
 	return res < 0 ? -errno : (int)res;
 }
@@ -53,41 +54,42 @@ static void deliver_result(struct weft_msg *mail)
 	op->done(op, op->res);
 }
 
-static void run_op(struct weft_op *op)
+static void worker_run_op(struct weft_op *op)
 {
 	op->res = perform_op(op);
 	op->mail.fn = deliver_result;
 	weft_reactor_post(op->reactor, &op->mail);
 }
 
-/* Sleeps until there is something to do; NULL: the pool ends. Called and returns locked. */
-static struct weft_op *next_op(struct weft_workers *pool)
+/* Sleeps until there is something to do; NULL: the pool ends. */
+static struct weft_op *wait_for_op(struct weft_workers *pool)
 {
 	struct weft_list *link;
 
+	assert_locked(&pool->lock);
 	while (!(link = weft_list_pop(&pool->queue))) {
 		if (pool->stopping)
 			return NULL;
 		pool->idle++;
-		pthread_cond_wait(&pool->more, &pool->lock);
-		pool->idle--;
+		weft_mutex_wait(&pool->lock, &pool->more);
+		weft_count_down(pool->idle);
 	}
-	pool->queued--;
+	weft_count_down(pool->queued);
 	return container_of(link, struct weft_op, link);
 }
 
-static void *worker(void *arg)
+static void *worker_main(void *arg)
 {
 	struct weft_workers *pool = arg;
 	struct weft_op *op;
 
-	pthread_mutex_lock(&pool->lock);
-	while ((op = next_op(pool))) {
-		pthread_mutex_unlock(&pool->lock);
-		run_op(op);
-		pthread_mutex_lock(&pool->lock);
+	weft_mutex_lock(&pool->lock);
+	while ((op = wait_for_op(pool))) {
+		weft_mutex_unlock(&pool->lock);
+		worker_run_op(op);
+		weft_mutex_lock(&pool->lock);
 	}
-	pthread_mutex_unlock(&pool->lock);
+	weft_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
@@ -97,17 +99,21 @@ static void start_worker(struct weft_workers *pool)
 	pthread_t *thread = &pool->threads[pool->count];
 	sigset_t all, before;
 
+	assert_locked(&pool->lock);
+	assert(pool->count < pool->most && !pool->stopping);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (!pthread_create(thread, NULL, worker, pool)) {
+	if (!pthread_create(thread, NULL, worker_main, pool)) {
 		pthread_setaffinity_np(*thread, sizeof(pool->cpus), &pool->cpus);
 		pool->count++;
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static bool enqueue(struct weft_workers *pool, struct weft_op *op)
+static bool enqueue_op(struct weft_workers *pool, struct weft_op *op)
 {
+	assert_locked(&pool->lock);
+	assert(!pool->stopping);
 	if (pool->queued >= pool->idle && pool->count < pool->most)
 		start_worker(pool);
 	if (!pool->count)
@@ -122,16 +128,17 @@ void weft_workers_submit(struct weft_workers *pool, struct weft_op *op)
 {
 	bool taken;
 
-	pthread_mutex_lock(&pool->lock);
-	taken = enqueue(pool, op);
-	pthread_mutex_unlock(&pool->lock);
+	weft_mutex_lock(&pool->lock);
+	taken = enqueue_op(pool, op);
+	weft_mutex_unlock(&pool->lock);
 	if (!taken)
-		run_op(op); /* slow beats not at all */
+		worker_run_op(op); /* slow beats not at all */
 }
 
 void weft_workers_call(struct weft_workers *pool, struct weft_reactor *r, struct weft_op *op,
 		       int (*fn)(struct weft_op *op))
 {
+	assert(fn && op->done);
 	op->reactor = r;
 	op->kind = WEFT_OP_CALL;
 	op->call = fn;
@@ -142,7 +149,7 @@ void weft_workers_init(struct weft_workers *pool, unsigned most)
 {
 	assert(most && most <= WEFT_WORKERS_MAX);
 	pool->most = most;
-	pthread_mutex_init(&pool->lock, NULL);
+	weft_mutex_init(&pool->lock);
 	pthread_cond_init(&pool->more, NULL);
 	weft_list_init(&pool->queue);
 	pool->queued = pool->idle = pool->count = 0;
@@ -152,12 +159,13 @@ void weft_workers_init(struct weft_workers *pool, unsigned most)
 
 void weft_workers_destroy(struct weft_workers *pool)
 {
-	pthread_mutex_lock(&pool->lock);
+	weft_mutex_lock(&pool->lock);
+	assert(weft_list_empty(&pool->queue) && !pool->queued && !pool->stopping);
 	pool->stopping = true;
 	pthread_cond_broadcast(&pool->more);
-	pthread_mutex_unlock(&pool->lock);
+	weft_mutex_unlock(&pool->lock);
 	for (unsigned i = 0; i < pool->count; i++)
 		pthread_join(pool->threads[i], NULL);
 	pthread_cond_destroy(&pool->more);
-	pthread_mutex_destroy(&pool->lock);
+	weft_mutex_destroy(&pool->lock);
 }

@@ -6,12 +6,13 @@
 #include <sched.h>
 #include <stdbool.h>
 
+#include "lock/mutex.h"
 #include "reactor/reactor.h"
 
 #define WEFT_WORKERS_MAX 8
 
 struct weft_workers {
-	pthread_mutex_t lock;
+	struct weft_mutex lock;
 	pthread_cond_t more;
 	struct weft_list queue;
 	unsigned queued, idle, count;

@@ -14,6 +14,7 @@
  * Invariant: at any moment one copy is whole and durable. */
 #include "store/copies.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <isa-l/crc.h>
 #include <stdlib.h>
@@ -32,15 +33,18 @@ struct copy_header {
 	__le32 nodes;
 	__le64 revision, session, length;
 };
-static_assert(sizeof(struct copy_header) == 40, "head of a slot");
+static_assert(sizeof(struct copy_header) == 40, "header of a copy");
 
 enum { CRC_FROM = offsetof(struct copy_header, nodes) };
 
 /* A revision each microsecond would last for years: a higher number is damage. */
 static const uint64_t revision_max = 1ull << 48;
 
+static const off_t copies_end = STORE_COPIES_AT + 2 * (off_t)STORE_COPY_BYTES;
+
 static off_t copy_offset(uint64_t revision)
 {
+	assert(revision); /* 0: nothing was written yet */
 	return STORE_COPIES_AT + (revision % 2 ? 0 : STORE_COPY_BYTES);
 }
 
@@ -75,6 +79,7 @@ static int write_all(int fd, const void *buf, size_t size, off_t at)
 {
 	size_t done = 0;
 
+	assert(size <= STORE_COPY_BYTES && at + (off_t)size <= copies_end);
 	while (done < size) {
 		ssize_t n = pwrite(fd, (const char *)buf + done, size - done, at + (off_t)done);
 
@@ -102,7 +107,7 @@ int store_copies_init(int fd)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool has_magic(const struct copy_header *head)
+static bool has_copy_magic(const struct copy_header *head)
 {
 	return !memcmp(head->magic, magic, sizeof(magic));
 }
@@ -133,13 +138,13 @@ static int decode_copy(const char *copy, size_t size, struct store_records **out
 }
 
 /* Reads the whole copy that begins with @head. -EINVAL: it is not whole. */
-static int read_checked(int fd, const struct copy_header *head, char **out, size_t *size)
+static int read_whole_copy(int fd, const struct copy_header *head, char **out, size_t *size)
 {
 	uint64_t length = le64_to_cpu(head->length);
 	_cleanup_(weft_freep) char *copy = NULL;
 	int rc;
 
-	if (!has_magic(head) || length > STORE_COPY_BYTES - sizeof(*head) ||
+	if (!has_copy_magic(head) || length > STORE_COPY_BYTES - sizeof(*head) ||
 	    le64_to_cpu(head->revision) > revision_max)
 		return -EINVAL;
 	*size = sizeof(*head) + length;
@@ -159,7 +164,7 @@ static int read_copy(int fd, const struct copy_header *head, struct store_record
 {
 	_cleanup_(weft_freep) char *copy = NULL;
 	size_t size;
-	int rc = read_checked(fd, head, &copy, &size);
+	int rc = read_whole_copy(fd, head, &copy, &size);
 
 	return rc < 0 ? rc : decode_copy(copy, size, out);
 }
@@ -169,11 +174,11 @@ static uint64_t newer_revision(const struct copy_header *head, unsigned parity, 
 {
 	uint64_t revision = le64_to_cpu(head->revision);
 
-	return has_magic(head) && revision > known && revision % 2 == parity ? revision : 0;
+	return has_copy_magic(head) && revision > known && revision % 2 == parity ? revision : 0;
 }
 
-static int load_newest(int fd, const struct copy_header heads[2], uint64_t known,
-		       struct store_records **out)
+static int load_newest_copy(int fd, const struct copy_header heads[2], uint64_t known,
+			    struct store_records **out)
 {
 	uint64_t odd = newer_revision(&heads[0], 1, known),
 		 even = newer_revision(&heads[1], 0, known);
@@ -186,7 +191,7 @@ static int load_newest(int fd, const struct copy_header heads[2], uint64_t known
 	return rc;
 }
 
-static int read_heads(int fd, struct copy_header heads[2])
+static int read_copy_headers(int fd, struct copy_header heads[2])
 {
 	int rc = read_all(fd, &heads[0], sizeof(heads[0]), copy_offset(1));
 
@@ -207,7 +212,7 @@ int store_copies_have(int fd, uint64_t revision, bool *have)
 	if (rc < 0 || memcmp(is, file_magic, sizeof(file_magic)) ||
 	    le64_to_cpu(head.revision) != revision)
 		return rc;
-	rc = read_checked(fd, &head, &copy, &size);
+	rc = read_whole_copy(fd, &head, &copy, &size);
 	*have = !rc;
 	return rc == -EINVAL ? 0 : rc;
 }
@@ -224,9 +229,9 @@ int store_copies_load(int fd, uint64_t known, struct store_records **out)
 	int rc;
 
 	*out = NULL;
-	rc = read_heads(fd, heads);
+	rc = read_copy_headers(fd, heads);
 	if (!rc)
-		rc = load_newest(fd, heads, known, out);
+		rc = load_newest_copy(fd, heads, known, out);
 	if (rc == -EINVAL) /* nothing newer is whole */
 		return known || is_new_file(heads) ? 0 : -EUCLEAN;
 	if (rc < 0)

@@ -20,6 +20,7 @@
  * not start another cycle. */
 #include "store/cycle.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -53,8 +54,10 @@ int store_cycle_error(int rc)
 
 static int save_records(struct store_cycle *cycle, struct store_records *next)
 {
-	int rc = store_cycle_error(store_copies_save(cycle->fd, next));
+	int rc;
 
+	assert(next->revision == newest_records(cycle)->revision + 1);
+	rc = store_cycle_error(store_copies_save(cycle->fd, next));
 	if (rc < 0) {
 		store_records_free(next);
 		return rc;
@@ -101,7 +104,7 @@ static int apply_txn(struct store_records **next, const struct store_cycle *cycl
 }
 
 /* One write for all transactions; each succeeds or fails by the versions that it expects. */
-static void commit_all(struct store_cycle *cycle)
+static void commit_all_txns(struct store_cycle *cycle)
 {
 	struct store_records *next = NULL;
 	uint64_t revision = newest_records(cycle)->revision + 1;
@@ -123,6 +126,7 @@ static void fail_all_txns(struct store_cycle *cycle, int why)
 {
 	struct weft_store_txn *txn;
 
+	assert(why < 0);
 	weft_list_for_each(txn, &cycle->txns, link)
 		txn->rc = why;
 }
@@ -161,7 +165,7 @@ static int lose_membership(struct store_cycle *cycle, const char *how)
 	return -EOWNERDEAD;
 }
 
-static int check_lock(struct store_cycle *cycle)
+static int check_own_lock(struct store_cycle *cycle)
 {
 	int rc = store_member_check_lock(cycle->fd, cycle->lock_probe_fd, cycle->node,
 					 cycle->nodes);
@@ -187,7 +191,7 @@ static int renew_member_record(struct store_cycle *cycle)
 {
 	struct store_member_records member_records;
 	const struct store_member_record *there = &member_records.at[cycle->node];
-	int rc = check_lock(cycle);
+	int rc = check_own_lock(cycle);
 
 	if (cycle->remote)
 		store_drop_page_cache(cycle->fd);
@@ -231,7 +235,7 @@ static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 	if (cycle->displaced)
 		fail_all_txns(cycle, -EIDRM);
 	else
-		commit_all(cycle);
+		commit_all_txns(cycle);
 	if (cycle->watch)
 		store_watch_drain(cycle->watch, &cycle->file_events);
 	return 0;
@@ -256,8 +260,12 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 int store_cycle_run(struct store_cycle *cycle)
 {
 	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged;
-	int rc = renew_member_record(cycle);
+	int rc;
 
+	assert(cycle->own.stage == STORE_MEMBER);
+	assert(cycle->own.acked <= cycle->records->revision);
+	assert(!cycle->fresh);
+	rc = renew_member_record(cycle);
 	if (!rc)
 		rc = wait_for_lock(cycle, exclusive);
 	if (rc < 0)
@@ -271,7 +279,7 @@ int store_cycle_run(struct store_cycle *cycle)
 
 /* --- join and leave --------------------------------------------------------------------------- */
 
-static bool is_alone(const struct store_cycle *cycle)
+static bool is_only_member(const struct store_cycle *cycle)
 {
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
 		if (cycle->members[node].alive)
@@ -298,6 +306,7 @@ static int become_member(struct store_cycle *cycle)
 {
 	int rc;
 
+	assert(cycle->own.incarnation && cycle->own.stage != STORE_LEFT);
 	cycle->own.stage = STORE_MEMBER;
 	cycle->own.acked = 0;
 	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
@@ -308,7 +317,7 @@ static int become_member(struct store_cycle *cycle)
 					cycle->members);
 	if (rc < 0)
 		return rc;
-	if (is_alone(cycle))
+	if (is_only_member(cycle))
 		return begin_session(cycle);
 	/* A member that expects fewer nodes would not wait for all. */
 	return newest_records(cycle)->nodes == cycle->nodes ? 0 : -EPROTO;
@@ -329,12 +338,13 @@ static int join_locked(struct store_cycle *cycle, struct store_suspects *suspect
 	return rc < 0 ? rc : become_member(cycle);
 }
 
-static int try_join(struct store_cycle *cycle, struct store_suspects *suspects)
+static int try_join_once(struct store_cycle *cycle, struct store_suspects *suspects)
 {
 	int rc = store_file_lock(cycle->fd, true);
 
 	if (rc < 0)
 		return rc;
+	assert(!cycle->fresh);
 	rc = join_locked(cycle, suspects);
 	store_file_unlock(cycle->fd);
 	if (rc < 0 && cycle->fresh)
@@ -366,12 +376,12 @@ int store_cycle_sleep(const struct store_cycle *cycle)
 
 static int join_with_retries(struct store_cycle *cycle, struct store_suspects *suspects)
 {
-	int rc = try_join(cycle, suspects);
+	int rc = try_join_once(cycle, suspects);
 
 	for (unsigned i = 0; i < retries_after(rc); i++) {
 		rc = store_cycle_sleep(cycle);
 		if (!rc)
-			rc = try_join(cycle, suspects);
+			rc = try_join_once(cycle, suspects);
 	}
 	return rc;
 }
@@ -379,8 +389,11 @@ static int join_with_retries(struct store_cycle *cycle, struct store_suspects *s
 int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 {
 	struct store_suspects suspects = { 0 };
-	int rc = join_with_retries(cycle, &suspects);
+	int rc;
 
+	assert(cycle->node && cycle->node <= cycle->nodes && cycle->nodes <= WEFT_STORE_NODES_MAX);
+	assert(!cycle->own.incarnation && weft_list_empty(&cycle->txns));
+	rc = join_with_retries(cycle, &suspects);
 	for (unsigned i = 0; i < PROBE_ROUNDS && rc == -EINPROGRESS; i++) {
 		rc = store_suspects_probe(&suspects, cycle);
 		if (!rc)
@@ -389,6 +402,7 @@ int store_cycle_join(struct store_cycle *cycle, unsigned *hidden)
 	*hidden = suspects.alive_node;
 	if (rc < 0)
 		store_cycle_leave(cycle);
+	assert(rc < 0 || (cycle->fresh && cycle->own.stage == STORE_MEMBER));
 	return rc == -EINPROGRESS ? -EAGAIN : rc;
 }
 

@@ -10,9 +10,18 @@
  * The close of a descriptor shows a member's death, and its lock is freed a moment later: the cycle
  * is repeated a few times.
  *
+ *              ┌─────────────── done ──────────────┐
+ *              ▼                                    │
+ *            IDLE ─▶ CYCLE ─ a change meanwhile ─▶ RERUN
+ *              │       └──── closed ──┬─────────────┘
+ *            closed                   ▼
+ *              └──▶ CLOSED ◀─ done ─ CLOSING
+ *                     └─ the watch has ended ─▶ freed
+ *
  * Invariant: one cycle at a time; while it runs, store->records stay. */
 #include "store/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +41,34 @@ enum {
 };
 
 static void schedule_cycle(struct file_store *f);
-static void finish_close(struct file_store *f);
+static void end_file_watch(struct file_store *f);
 
 static struct file_store *file_of(struct weft_store *store)
 {
 	return container_of(store, struct file_store, store);
 }
 
+#define FROM(state) (1u << STORE_FILE_##state)
+
+/* States that may come before. */
+static const unsigned file_edges[] = {
+	[STORE_FILE_IDLE] = FROM(CYCLE) | FROM(RERUN),
+	[STORE_FILE_CYCLE] = FROM(IDLE),
+	[STORE_FILE_RERUN] = FROM(CYCLE),
+	[STORE_FILE_CLOSING] = FROM(CYCLE) | FROM(RERUN),
+	[STORE_FILE_CLOSED] = FROM(IDLE) | FROM(CLOSING),
+};
+
+static void file_enter(struct file_store *f, enum store_file_state state)
+{
+	assert_on(f->store.control_reactor);
+	assert(file_edges[state] & 1u << f->state);
+	f->state = state;
+}
+
 /* --- a cycle ---------------------------------------------------------------------------------- */
 
-static int run_cycle(struct weft_op *op)
+static int cycle_on_worker(struct weft_op *op)
 {
 	return store_cycle_run(&container_of(op, struct file_store, op)->cycle);
 }
@@ -69,7 +96,7 @@ static void fail_txns(struct weft_list *txns, int rc)
 		txn->done(txn, rc);
 }
 
-static void handle_events(struct file_store *f, const struct store_file_events *file_events)
+static void handle_file_events(struct file_store *f, const struct store_file_events *file_events)
 {
 	if (file_events->closed)
 		f->fast_polls = CLOSED_POLLS;
@@ -79,6 +106,7 @@ static void handle_events(struct file_store *f, const struct store_file_events *
 
 static void apply_cycle_result(struct file_store *f)
 {
+	assert(f->cycle.records == f->store.records);
 	if (f->cycle.repaired)
 		weft_warn("%s: it was damaged, and is written anew", f->path);
 	if (f->cycle.displaced)
@@ -88,7 +116,7 @@ static void apply_cycle_result(struct file_store *f)
 	if (f->cycle.fresh)
 		store_records_changed(&f->store, take_ptr(&f->cycle.fresh));
 	store_members_update(&f->store, f->cycle.members);
-	handle_events(f, &f->cycle.file_events);
+	handle_file_events(f, &f->cycle.file_events);
 	complete_txns(&f->cycle.txns);
 }
 
@@ -99,7 +127,7 @@ static void put_back_txns(struct file_store *f)
 	weft_list_splice(&f->txns, &f->cycle.txns);
 }
 
-static void drop_fresh(struct file_store *f)
+static void drop_fresh_records(struct file_store *f)
 {
 	if (f->cycle.fresh)
 		store_records_free(take_ptr(&f->cycle.fresh));
@@ -111,19 +139,19 @@ static void fail_cycle(struct file_store *f, int rc)
 	if (!f->failing)
 		weft_error("%s: cannot use it: %s; trying again", f->path, strerror(-rc));
 	f->failing = true;
-	drop_fresh(f);
+	drop_fresh_records(f);
 	fail_txns(&f->cycle.txns, store_cycle_error(rc));
 }
 
 /* Other members go on without us; we do not use what they wrote. */
 static void fail_lost_member(struct file_store *f)
 {
-	drop_fresh(f);
+	drop_fresh_records(f);
 	fail_txns(&f->cycle.txns, -EOWNERDEAD);
 	weft_store_set_lost(&f->store, f->cycle.lost);
 }
 
-static void arm_timer(struct file_store *f, int rc)
+static void arm_cycle_timer(struct file_store *f, int rc)
 {
 	if (f->store.lost)
 		return;
@@ -133,7 +161,7 @@ static void arm_timer(struct file_store *f, int rc)
 		weft_timer_set(f->store.control_reactor, &f->timer, FAILED_MS);
 	else if (f->fast_polls)
 		weft_timer_set(f->store.control_reactor, &f->timer, CLOSED_MS);
-	else if (f->watch.open)
+	else if (store_watch_is_open(&f->watch))
 		weft_timer_set(f->store.control_reactor, &f->timer, POLL_MS);
 }
 
@@ -147,6 +175,22 @@ static void count_lock_waits(struct file_store *f, int rc)
 			   f->path);
 }
 
+/* The watch goes on; a cycle may follow at once. */
+static void await_next_cycle(struct file_store *f, int rc)
+{
+	bool rerun = f->state == STORE_FILE_RERUN;
+
+	file_enter(f, STORE_FILE_IDLE);
+	if (f->cycle.watch)
+		store_watch_resume(f->cycle.watch);
+	if (f->state != STORE_FILE_IDLE) /* closed by what the watch reported */
+		return;
+	if ((!rc && f->cycle.damaged) || (rc != -EAGAIN && (rerun || !weft_list_empty(&f->txns))))
+		schedule_cycle(f);
+	else
+		arm_cycle_timer(f, rc);
+}
+
 static void cycle_done(struct weft_op *op, int rc)
 {
 	struct file_store *f = container_of(op, struct file_store, op);
@@ -156,27 +200,21 @@ static void cycle_done(struct weft_op *op, int rc)
 		f->failing = false;
 		apply_cycle_result(f);
 	} else if (rc == -EAGAIN) {
+		drop_fresh_records(f);
 		put_back_txns(f);
 	} else if (rc == -EOWNERDEAD) {
 		fail_lost_member(f);
 	} else {
 		fail_cycle(f, rc);
 	}
-	f->busy = false;
+	assert(weft_list_empty(&f->cycle.txns) && !f->cycle.fresh);
+	if (f->state != STORE_FILE_CLOSING) {
+		await_next_cycle(f, rc);
+		return;
+	}
 	if (f->cycle.watch)
 		store_watch_resume(f->cycle.watch);
-	if (f->closing)
-		finish_close(f);
-	else if ((!rc && f->cycle.damaged) ||
-		 (rc != -EAGAIN && (f->rerun || !weft_list_empty(&f->txns))))
-		schedule_cycle(f);
-	else
-		arm_timer(f, rc);
-}
-
-static bool may_start_cycle(const struct file_store *f)
-{
-	return !f->busy && !f->closing && !f->store.frozen;
+	end_file_watch(f);
 }
 
 static void start_cycle(struct weft_task *task)
@@ -188,33 +226,35 @@ static void start_cycle(struct weft_task *task)
 		fail_txns(&f->txns, -EOWNERDEAD);
 		return;
 	}
-	f->rerun = !may_start_cycle(f);
-	if (f->rerun)
+	if (f->store.frozen)
 		return;
-	f->busy = true;
+	file_enter(f, STORE_FILE_CYCLE);
 	cycle->records = f->store.records;
 	weft_list_splice(&cycle->txns, &f->txns);
 	cycle->own.acked = f->store.acked;
-	cycle->watch = f->watch.open ? &f->watch : NULL;
+	cycle->watch = store_watch_is_open(&f->watch) ? &f->watch : NULL;
 	if (cycle->watch)
 		store_watch_pause(cycle->watch);
 	cycle->file_events = (struct store_file_events){ false };
 	f->op.done = cycle_done;
-	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, run_cycle);
+	weft_workers_call(&f->workers, f->store.control_reactor, &f->op, cycle_on_worker);
 }
 
+/* That of a frozen store follows when it thaws. One that was lost only fails what is committed. */
 static void schedule_cycle(struct file_store *f)
 {
-	if (may_start_cycle(f) || f->store.lost)
+	if (f->state == STORE_FILE_CYCLE)
+		file_enter(f, STORE_FILE_RERUN);
+	if (f->store.lost ? f->state < STORE_FILE_CLOSING :
+			    f->state == STORE_FILE_IDLE && !f->store.frozen)
 		weft_reactor_defer(f->store.control_reactor, &f->start_cycle);
-	else
-		f->rerun = true;
 }
 
-static void on_timer(struct weft_timer *timer)
+static void cycle_timer_expired(struct weft_timer *timer)
 {
 	struct file_store *f = container_of(timer, struct file_store, timer);
 
+	assert(f->state < STORE_FILE_CLOSING);
 	if (f->fast_polls)
 		f->fast_polls--;
 	schedule_cycle(f);
@@ -226,9 +266,10 @@ static void file_commit(struct weft_store *store, struct weft_store_txn *txn)
 	schedule_cycle(file_of(store));
 }
 
-/* With one node nobody reads it. */
+/* Other members read it in our record; with one node there are none. */
 static void file_acked(struct weft_store *store)
 {
+	assert(store->acked <= store->records->revision);
 	if (store->nodes > 1)
 		schedule_cycle(file_of(store));
 }
@@ -237,6 +278,7 @@ static void file_leave(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
 
+	assert(store->lost);
 	weft_timer_stop(store->control_reactor, &f->timer);
 	store_member_unlock(f->fd);
 	schedule_cycle(f);
@@ -260,7 +302,7 @@ static void on_file_events(struct store_watch *watch, const struct store_file_ev
 {
 	struct file_store *f = container_of(watch, struct file_store, watch);
 
-	handle_events(f, file_events);
+	handle_file_events(f, file_events);
 	if (file_events->written || file_events->closed)
 		schedule_cycle(f);
 }
@@ -269,14 +311,11 @@ static void file_watch_file(struct weft_store *store, int fd)
 {
 	struct file_store *f = file_of(store);
 
-	if (f->watch.open && !f->closing)
+	if (f->state < STORE_FILE_CLOSING && store_watch_is_open(&f->watch))
 		store_watch_next_close(&f->watch, fd);
 }
 
-static void on_watch_closed(struct store_watch *watch)
-{
-	finish_close(container_of(watch, struct file_store, watch));
-}
+static void file_watch_ended(struct store_watch *watch);
 
 static int fail_watch(const char *path, int rc, struct weft_err *err)
 {
@@ -291,7 +330,7 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 	int rc;
 
 	f->watch.on_file_events = on_file_events;
-	f->watch.ended = on_watch_closed;
+	f->watch.ended = file_watch_ended;
 	rc = store_watch_open(&f->watch, f->store.control_reactor, f->fd);
 	if (rc < 0)
 		return fail_watch(f->path, rc, err);
@@ -301,11 +340,11 @@ static int watch_changes(struct file_store *f, struct weft_err *err)
 
 /* --- takeover --------------------------------------------------------------------------------- */
 
-static bool file_is_still(const struct weft_store *store)
+static bool file_is_quiesced(const struct weft_store *store)
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
-	return !f->busy && weft_list_empty(&f->txns);
+	return f->state == STORE_FILE_IDLE && weft_list_empty(&f->txns);
 }
 
 /* Reads what others did meanwhile, and writes what we acknowledged. */
@@ -318,6 +357,7 @@ static void file_export(const struct weft_store *store, struct weft_store_state 
 {
 	const struct file_store *f = container_of(store, struct file_store, store);
 
+	assert(f->cycle.own.stage == STORE_MEMBER && f->fd >= 0);
 	state->incarnation = f->cycle.own.incarnation;
 	state->has_fd = true;
 	state->fd = f->fd;
@@ -330,6 +370,7 @@ static int file_import(struct weft_store *store, struct weft_store_state *state,
 	struct file_store *f = file_of(store);
 	int rc;
 
+	assert(f->fd < 0);
 	f->fd = take_fd(&state->fd);
 	store_file_init_cycle(f);
 	f->cycle.own = (struct store_member_record){
@@ -347,6 +388,7 @@ static int file_import(struct weft_store *store, struct weft_store_state *state,
 
 static void file_free(struct file_store *f)
 {
+	assert(weft_list_empty(&f->start_cycle.link) && !weft_heap_has(&f->timer.node));
 	weft_workers_destroy(&f->workers);
 	store_watch_free(&f->watch);
 	weft_closep(&f->cycle.lock_probe_fd);
@@ -354,16 +396,9 @@ static void file_free(struct file_store *f)
 	free(f->path);
 }
 
-/* A cycle under way may use the watch. */
-static void finish_close(struct file_store *f)
+static void finish_file_close(struct file_store *f)
 {
-	if (f->busy)
-		return;
-	if (f->watch.open) {
-		if (!f->watch.closing)
-			store_watch_close(&f->watch);
-		return;
-	}
+	assert(f->state == STORE_FILE_CLOSED);
 	fail_txns(&f->txns, -ECANCELED);
 	if (!f->store.lost && !f->store.frozen) /* frozen: the successor may be this member */
 		store_cycle_leave(&f->cycle);
@@ -371,14 +406,31 @@ static void finish_close(struct file_store *f)
 	store_closed(&f->store);
 }
 
+static void file_watch_ended(struct store_watch *watch)
+{
+	finish_file_close(container_of(watch, struct file_store, watch));
+}
+
+/* No cycle uses the watch any more. */
+static void end_file_watch(struct file_store *f)
+{
+	file_enter(f, STORE_FILE_CLOSED);
+	if (store_watch_is_open(&f->watch))
+		store_watch_close(&f->watch);
+	else
+		finish_file_close(f);
+}
+
 static void file_close(struct weft_store *store)
 {
 	struct file_store *f = file_of(store);
 
-	f->closing = true;
 	weft_timer_stop(store->control_reactor, &f->timer);
 	weft_task_cancel(&f->start_cycle);
-	finish_close(f);
+	if (f->state == STORE_FILE_IDLE)
+		end_file_watch(f);
+	else
+		file_enter(f, STORE_FILE_CLOSING);
 }
 
 /* --- open ------------------------------------------------------------------------------------- */
@@ -399,7 +451,7 @@ static int file_create(struct weft_store **store, const char *path)
 	}
 	f->store.ops = &store_file_ops;
 	f->fd = f->cycle.lock_probe_fd = -1;
-	f->timer.fn = on_timer;
+	f->timer.fn = cycle_timer_expired;
 	weft_list_init(&f->txns);
 	weft_task_init(&f->start_cycle, start_cycle);
 	weft_workers_init(&f->workers, 1);
@@ -438,7 +490,7 @@ const struct weft_store_ops store_file_ops = {
 	.agree_end = file_agree_end,
 	.watch_file = file_watch_file,
 	.leave = file_leave,
-	.is_quiesced = file_is_still,
+	.is_quiesced = file_is_quiesced,
 	.thawed = file_thawed,
 	.export = file_export,
 	.import = file_import,

@@ -1,5 +1,6 @@
 /* file_open.c - open a state file: create it if there is none, join, load it. On a thread that may
  * block. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "base/log.h"
 #include "store/file.h"
 
-static int open_or_make(struct weft_chased *at, const char *path, struct weft_err *err)
+static int open_or_create_file(struct weft_chased *at, const char *path, struct weft_err *err)
 {
 	int rc = weft_chase(at, path, err);
 
@@ -31,10 +32,11 @@ static int open_state_file(struct file_store *f, struct weft_err *err)
 	const char *path = f->path;
 	int rc;
 
-	f->fd = open_or_make(&at, path, err);
+	assert(f->fd < 0);
+	f->fd = open_or_create_file(&at, path, err);
 	if (f->fd == -EEXIST) { /* created by another member, just now */
 		weft_chased_close(&at);
-		f->fd = open_or_make(&at, path, err);
+		f->fd = open_or_create_file(&at, path, err);
 	}
 	if (f->fd < 0)
 		return weft_fail(err, f->fd, "%s: cannot open it: %s", path, strerror(-f->fd));
@@ -126,6 +128,7 @@ static int open_lock_probe(int fd)
 
 void store_file_init_cycle(struct file_store *f)
 {
+	assert(f->fd >= 0 && f->cycle.lock_probe_fd < 0);
 	f->cycle = (struct store_cycle){
 		.fd = f->fd,
 		.lock_probe_fd = open_lock_probe(f->fd),

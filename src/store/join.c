@@ -30,12 +30,12 @@ struct weft_store_joining {
 	void *arg;
 };
 
-static int join(struct weft_store *store, struct weft_err *err)
+static int store_type_join(struct weft_store *store, struct weft_err *err)
 {
 	return store->ops->join ? store->ops->join(store, err) : 0;
 }
 
-static int joined(struct weft_store *store, struct weft_err *err)
+static int store_type_joined(struct weft_store *store, struct weft_err *err)
 {
 	return store->ops->joined ? store->ops->joined(store, err) : 0;
 }
@@ -55,9 +55,9 @@ int weft_store_open(struct weft_store **out, const struct weft_store_options *op
 
 	if (rc < 0)
 		return rc;
-	rc = join(store, err);
+	rc = store_type_join(store, err);
 	if (!rc)
-		rc = joined(store, err);
+		rc = store_type_joined(store, err);
 	if (rc < 0) {
 		weft_store_close(store, on_failed_open_closed, NULL);
 		return weft_fail(err, rc, "%s: %s", options->spec, strerror(-rc));
@@ -73,7 +73,7 @@ static int join_on_thread(struct weft_offload *offload)
 	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
 							  offload);
 
-	return join(joining->store, &joining->err);
+	return store_type_join(joining->store, &joining->err);
 }
 
 static void finish_join(void *arg)
@@ -87,6 +87,7 @@ static void undo_join(struct weft_store_joining *joining, int rc)
 {
 	struct weft_store *store = take_ptr(&joining->store);
 
+	assert(rc < 0);
 	joining->rc = weft_fail(&joining->err, rc, "%s: %s", store->spec, strerror(-rc));
 	weft_store_close(store, finish_join, joining);
 }
@@ -96,10 +97,11 @@ static void on_join_thread_done(struct weft_offload *offload, int rc)
 	struct weft_store_joining *joining = container_of(offload, struct weft_store_joining,
 							  offload);
 
+	assert_on(joining->store->control_reactor);
 	if (!rc && atomic_load(&joining->store->cancelled))
 		rc = -ECANCELED;
 	if (!rc)
-		rc = joined(joining->store, &joining->err);
+		rc = store_type_joined(joining->store, &joining->err);
 	if (rc < 0)
 		undo_join(joining, rc);
 	else
@@ -121,6 +123,7 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 		free(joining);
 		return rc;
 	}
+	assert_on(options->control_reactor);
 	joining->done = done;
 	joining->arg = arg;
 	*out = joining;
@@ -131,5 +134,6 @@ int weft_store_join(struct weft_store_joining **out, const struct weft_store_opt
 
 void weft_store_join_cancel(struct weft_store_joining *joining)
 {
+	assert(joining->store);
 	atomic_store(&joining->store->cancelled, true);
 }

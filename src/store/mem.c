@@ -2,6 +2,7 @@
  *
  * With it all code that changes state does so in one way: by a commit to a store. A commit is done
  * at the end of the turn, because a callback must not run inside the call. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ static void mem_commit_txns(struct weft_task *task)
 	struct weft_list txns, *link;
 	struct weft_store_txn *txn;
 
+	assert_on(mem->store.control_reactor);
 	if (mem->store.frozen)
 		return;
 	weft_list_init(&txns);
@@ -65,7 +67,7 @@ static void mem_acked(struct weft_store *store)
 	(void)store; /* there are no other members */
 }
 
-static bool mem_is_still(const struct weft_store *store)
+static bool mem_is_quiesced(const struct weft_store *store)
 {
 	return weft_list_empty(&container_of(store, struct mem_store, store)->txns);
 }
@@ -79,6 +81,7 @@ static void mem_close(struct weft_store *store)
 {
 	struct weft_list *link;
 
+	assert(store->nodes == 1);
 	weft_task_cancel(&mem_of(store)->commit);
 	while ((link = weft_list_pop(&mem_of(store)->txns))) {
 		struct weft_store_txn *txn = container_of(link, struct weft_store_txn, link);
@@ -111,7 +114,7 @@ const struct weft_store_ops store_mem_ops = {
 	.create = mem_create,
 	.commit = mem_commit,
 	.acked = mem_acked,
-	.is_quiesced = mem_is_still,
+	.is_quiesced = mem_is_quiesced,
 	.thawed = mem_thawed,
 	.close = mem_close,
 };

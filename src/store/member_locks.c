@@ -31,14 +31,18 @@ void store_file_unlock(int fd)
 
 int store_member_is_locked(int fd, unsigned node)
 {
+	assert(node && node <= WEFT_STORE_NODES_MAX);
 	return weft_ofd_test(fd, F_WRLCK, locks_at + node, 1, NULL);
 }
 
 /* With one node all locks are taken: no other process may use the file, as whichever node. */
 int store_member_lock(int fd, unsigned node, unsigned nodes)
 {
-	int rc = nodes > 1 ? weft_ofd_lock(fd, F_WRLCK, locks_at + node, 1) :
-			     weft_ofd_lock(fd, F_WRLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
+	int rc;
+
+	assert(node && node <= nodes && nodes <= WEFT_STORE_NODES_MAX);
+	rc = nodes > 1 ? weft_ofd_lock(fd, F_WRLCK, locks_at + node, 1) :
+			 weft_ofd_lock(fd, F_WRLCK, locks_at + 1, WEFT_STORE_NODES_MAX);
 
 	return rc == -EAGAIN ? -EBUSY : rc;
 }
@@ -74,6 +78,7 @@ int store_members_scan(int fd, unsigned self, unsigned nodes, struct store_membe
 	struct store_member_records member_records;
 	int rc;
 
+	assert(self && nodes <= WEFT_STORE_NODES_MAX);
 	for (unsigned node = 1; node <= nodes; node++) {
 		locked[node] = node == self ? 0 : store_member_is_locked(fd, node);
 		if (locked[node] < 0)
@@ -91,10 +96,12 @@ enum { TOPIC_BITS = 40 };
 
 static struct weft_value_range topic_range(unsigned topic)
 {
+	assert(topic < WEFT_STORE_TOPICS_MAX);
 	return (struct weft_value_range){ locks_at + locks_at / 2 + ((off_t)topic << TOPIC_BITS),
 					  1ull << TOPIC_BITS };
 }
-static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61, "slots do not meet");
+static_assert((uint64_t)WEFT_STORE_TOPICS_MAX << TOPIC_BITS <= 1ull << 61,
+	      "every topic has its range");
 
 int store_member_agree(int fd, unsigned topic, uint64_t as)
 {

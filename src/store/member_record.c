@@ -1,12 +1,13 @@
 /* member_record.c - each member's record in the state file; only that member writes it.
  *
- *   ┌ checksum, 4 │ stage, 4 │ incarnation, 8 │ acked, 8 │ locks, 8 │ heard, 8 │ unused ┐ 64 bytes
+ *   ┌ checksum, 4 │ stage, 4 │ incarnation, 8 │ acked, 8 │ lock domain, 8 │ joiners seen, 8 │ unused, 24 ┐
  *
  * Records are not synced: a record matters only while its writer may live. An incarnation has a
  * counter in its upper 32 bits and a random number in its lower: two processes that both think they
  * are node 1 write different records, and both see which is later. */
 #include "store/member_record.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <isa-l/crc.h>
@@ -24,7 +25,7 @@
 struct raw_member_record {
 	__le32 crc; /* of all that follows: a half written record is not valid */
 	__le32 stage;
-	__le64 incarnation, acked, locks, joiners_seen;
+	__le64 incarnation, acked, lock_domain, joiners_seen;
 	__u8 unused[24];
 };
 static_assert(sizeof(struct raw_member_record) == 64, "a member's record");
@@ -46,7 +47,7 @@ static struct store_member_record decode_record(const struct raw_member_record *
 		.stage = le32_to_cpu(record->stage),
 		.incarnation = le64_to_cpu(record->incarnation),
 		.acked = le64_to_cpu(record->acked),
-		.lock_domain = le64_to_cpu(record->locks),
+		.lock_domain = le64_to_cpu(record->lock_domain),
 		.joiners_seen = le64_to_cpu(record->joiners_seen),
 	};
 }
@@ -70,11 +71,13 @@ int store_member_record_write(int fd, unsigned node, const struct store_member_r
 		.stage = cpu_to_le32((uint32_t)record->stage),
 		.incarnation = cpu_to_le64(record->incarnation),
 		.acked = cpu_to_le64(record->acked),
-		.locks = cpu_to_le64(record->lock_domain),
+		.lock_domain = cpu_to_le64(record->lock_domain),
 		.joiners_seen = cpu_to_le64(record->joiners_seen),
 	};
 	off_t at = STORE_MEMBERS_AT + (off_t)(node - 1) * (off_t)sizeof(raw);
 
+	assert(node && node <= WEFT_STORE_NODES_MAX);
+	assert(record->stage <= STORE_LEFT);
 	raw.crc = cpu_to_le32(record_crc(&raw));
 	errno = EIO;
 	return pwrite(fd, &raw, sizeof(raw), at) == sizeof(raw) ? 0 : -errno;

@@ -5,6 +5,7 @@
  * Numbers are little-endian. Invariant: keys ascend, in memory and in the bytes. */
 #include "store/records.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ void store_records_free(struct store_records *records)
 }
 
 /* The index of the first record that is not before @key. */
-static unsigned lower_bound(const struct store_records *records, const char *key)
+static unsigned records_lower_bound(const struct store_records *records, const char *key)
 {
 	unsigned from = 0, to = records->count;
 
@@ -81,7 +82,7 @@ static bool has_key_at(const struct store_records *records, unsigned place, cons
 const struct weft_store_record *store_records_find(const struct store_records *records,
 						   const char *key)
 {
-	unsigned place = lower_bound(records, key);
+	unsigned place = records_lower_bound(records, key);
 
 	return has_key_at(records, place, key) ? &records->at[place]->body : NULL;
 }
@@ -89,7 +90,7 @@ const struct weft_store_record *store_records_find(const struct store_records *r
 const struct weft_store_record *store_records_next(const struct store_records *records,
 						   const char *key)
 {
-	unsigned place = lower_bound(records, key);
+	unsigned place = records_lower_bound(records, key);
 
 	place += has_key_at(records, place, key);
 	return place < records->count ? &records->at[place]->body : NULL;
@@ -116,7 +117,7 @@ static struct store_record *record_new(const char *key, size_t key_len, const vo
 	return record;
 }
 
-static int make_room(struct store_records *records, unsigned needed)
+static int records_make_room(struct store_records *records, unsigned needed)
 {
 	unsigned room = needed + needed / 2;
 	struct store_record **at;
@@ -137,11 +138,12 @@ static int insert_record(struct store_records *records, const char *key, size_t 
 	struct store_record *record = record_new(key, key_len, value, len, version);
 	unsigned place;
 
-	if (!record || make_room(records, records->count + 1) < 0) {
+	if (!record || records_make_room(records, records->count + 1) < 0) {
 		free(record);
 		return -ENOMEM;
 	}
-	place = lower_bound(records, record->body.key);
+	place = records_lower_bound(records, record->body.key);
+	assert(!has_key_at(records, place, record->body.key));
 	memmove(&records->at[place + 1], &records->at[place],
 		(records->count - place) * sizeof(records->at[0]));
 	records->at[place] = record;
@@ -151,7 +153,7 @@ static int insert_record(struct store_records *records, const char *key, size_t 
 
 static void remove_record(struct store_records *records, const char *key)
 {
-	unsigned place = lower_bound(records, key);
+	unsigned place = records_lower_bound(records, key);
 
 	if (!has_key_at(records, place, key))
 		return;
@@ -175,9 +177,11 @@ static int check_versions(const struct store_records *from, const struct weft_st
 
 static int share_records(struct store_records *next, const struct store_records *from)
 {
-	if (make_room(next, from->count) < 0)
+	if (records_make_room(next, from->count) < 0)
 		return -ENOMEM;
+	assert(!next->count);
 	for (; next->count < from->count; next->count++) {
+		assert(from->at[next->count]->refs);
 		next->at[next->count] = from->at[next->count];
 		next->at[next->count]->refs++;
 	}
@@ -205,6 +209,8 @@ struct store_records *store_records_apply(const struct store_records *from, uint
 {
 	_cleanup_(store_records_freep) struct store_records *next = NULL;
 
+	/* The same: of an earlier transaction of this commit. */
+	assert(revision == from->revision || revision == from->revision + 1);
 	*rc = check_versions(from, txn);
 	if (*rc < 0)
 		return NULL;
@@ -244,6 +250,7 @@ void store_records_encode(const struct store_records *records, void *bytes)
 		at = mempcpy(at, record->key, key_len);
 		at = mempcpy(at, record->value, record->len);
 	}
+	assert((size_t)(at - (char *)bytes) == store_records_size(records));
 }
 
 /* Keys must ascend: so no key is there twice, and decoding takes linear time. */
@@ -255,7 +262,7 @@ static bool is_after_last(const struct store_records *records, const char *key, 
 }
 
 /* Returns its size in bytes, or -errno. */
-static ssize_t decode_one(struct store_records *records, const char *at, size_t left)
+static ssize_t decode_next_record(struct store_records *records, const char *at, size_t left)
 {
 	struct record_header head;
 	size_t key_len, len;
@@ -282,8 +289,9 @@ int store_records_decode(struct store_records *records, const void *bytes, size_
 {
 	const char *at = bytes, *end = at + size;
 
+	assert(!records->count);
 	while (at < end) {
-		ssize_t taken = decode_one(records, at, (size_t)(end - at));
+		ssize_t taken = decode_next_record(records, at, (size_t)(end - at));
 
 		if (taken < 0)
 			return (int)taken;

@@ -10,19 +10,19 @@
 #include "base/cleanup.h"
 #include "store/internal.h"
 
-static const struct weft_store_ops *const store_kinds[] = { &store_file_ops, &store_mem_ops };
+static const struct weft_store_ops *const store_types[] = { &store_file_ops, &store_mem_ops };
 
 static void complete_settled_waits(struct weft_task *task);
 
-static const struct weft_store_ops *find_kind(const char *spec, const char **arg)
+static const struct weft_store_ops *find_store_type(const char *spec, const char **arg)
 {
-	for (size_t i = 0; i < sizeof(store_kinds) / sizeof(store_kinds[0]); i++) {
-		size_t len = strlen(store_kinds[i]->type);
+	for (size_t i = 0; i < sizeof(store_types) / sizeof(store_types[0]); i++) {
+		size_t len = strlen(store_types[i]->type);
 
-		if (strncmp(spec, store_kinds[i]->type, len) || (spec[len] && spec[len] != ':'))
+		if (strncmp(spec, store_types[i]->type, len) || (spec[len] && spec[len] != ':'))
 			continue;
 		*arg = spec[len] ? spec + len + 1 : "";
-		return store_kinds[i];
+		return store_types[i];
 	}
 	return NULL;
 }
@@ -35,14 +35,16 @@ int store_create(struct weft_store **out, const struct weft_store_options *optio
 	struct weft_store *store;
 	const char *arg;
 
+	assert_on(options->control_reactor);
 	assert(options->node && options->node <= options->nodes &&
 	       options->nodes <= WEFT_STORE_NODES_MAX);
-	ops = find_kind(options->spec, &arg);
+	ops = find_store_type(options->spec, &arg);
 	if (!ops)
 		return weft_fail(err, -EINVAL, "%s: expected file:PATH", options->spec);
 	spec = strdup(options->spec);
 	if (!spec || ops->create(&store, arg) < 0)
 		return weft_fail(err, -ENOMEM, "out of memory");
+	assert(store->ops == ops && store->records);
 	store->spec = take_ptr(&spec);
 	store->control_reactor = options->control_reactor;
 	store->node = options->node;
@@ -56,17 +58,21 @@ int store_create(struct weft_store **out, const struct weft_store_options *optio
 
 void weft_store_watch(struct weft_store *store, const struct weft_store_watcher *watcher)
 {
+	assert_on(store->control_reactor);
+	assert(!store->closed);
 	store->watcher = *watcher;
 }
 
 void weft_store_watch_file(struct weft_store *store, int fd)
 {
+	assert_on(store->control_reactor);
 	if (store->ops->watch_file)
 		store->ops->watch_file(store, fd);
 }
 
 void store_file_closed(struct weft_store *store)
 {
+	assert_on(store->control_reactor);
 	if (store->watcher.file_closed)
 		store->watcher.file_closed(store->watcher.arg);
 }
@@ -100,16 +106,19 @@ bool weft_store_on_shared_fs(const struct weft_store *store)
 
 const struct weft_store_record *weft_store_get(const struct weft_store *store, const char *key)
 {
+	assert_on(store->control_reactor);
 	return store_records_find(store->records, key);
 }
 
 const struct weft_store_record *weft_store_next(const struct weft_store *store, const char *key)
 {
+	assert_on(store->control_reactor);
 	return store_records_next(store->records, key);
 }
 
 void store_records_changed(struct weft_store *store, struct store_records *records)
 {
+	assert_on(store->control_reactor);
 	assert(records->revision > store->records->revision);
 	store_records_free(store->records);
 	store->records = records;
@@ -117,11 +126,21 @@ void store_records_changed(struct weft_store *store, struct store_records *recor
 		store->watcher.changed(store->watcher.arg);
 }
 
+static void assert_valid_write(const struct weft_store_write *write)
+{
+	size_t key_len = strlen(write->key);
+
+	assert(key_len && key_len <= WEFT_STORE_KEY_MAX);
+	assert(write->len <= WEFT_STORE_VALUE_MAX);
+	assert(write->value || !write->len);
+}
+
 void weft_store_commit(struct weft_store *store, struct weft_store_txn *txn)
 {
+	assert_on(store->control_reactor);
+	assert(!store->closed);
 	for (unsigned i = 0; i < txn->nwrites; i++)
-		assert(txn->writes[i].len <= WEFT_STORE_VALUE_MAX &&
-		       strlen(txn->writes[i].key) <= WEFT_STORE_KEY_MAX);
+		assert_valid_write(&txn->writes[i]);
 	store->ops->commit(store, txn);
 }
 
@@ -129,6 +148,8 @@ void weft_store_commit(struct weft_store *store, struct weft_store_txn *txn)
 
 bool weft_store_alive(const struct weft_store *store, unsigned node)
 {
+	assert_on(store->control_reactor);
+	assert(node <= WEFT_STORE_NODES_MAX);
 	return node == store->node || store->members[node].alive;
 }
 
@@ -152,12 +173,15 @@ uint64_t weft_store_settled_revision(const struct weft_store *store)
 
 int weft_store_agree(struct weft_store *store, unsigned topic, uint64_t as)
 {
+	assert_on(store->control_reactor);
 	assert(topic < WEFT_STORE_TOPICS_MAX);
 	return store->ops->agree ? store->ops->agree(store, topic, as) : 0;
 }
 
 void weft_store_agree_end(struct weft_store *store, unsigned topic)
 {
+	assert_on(store->control_reactor);
+	assert(topic < WEFT_STORE_TOPICS_MAX);
 	if (store->ops->agree_end)
 		store->ops->agree_end(store, topic);
 }
@@ -184,6 +208,7 @@ static void complete_settled_waits(struct weft_task *task)
 
 void weft_store_ack(struct weft_store *store, uint64_t revision)
 {
+	assert_on(store->control_reactor);
 	assert(revision <= weft_store_revision(store));
 	if (revision <= store->acked || store->lost)
 		return;
@@ -194,6 +219,8 @@ void weft_store_ack(struct weft_store *store, uint64_t revision)
 
 void weft_store_wait_settled(struct weft_store *store, struct weft_store_wait *wait)
 {
+	assert_on(store->control_reactor);
+	assert(!store->closed);
 	weft_list_push(&store->waits, &wait->link);
 	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
@@ -223,6 +250,8 @@ void store_members_update(struct weft_store *store, const struct store_member *m
 {
 	struct store_member was[WEFT_STORE_NODES_MAX + 1];
 
+	assert_on(store->control_reactor);
+	assert(!members[store->node].alive);
 	if (store->lost)
 		return;
 	memcpy(was, store->members, sizeof(was));
@@ -236,6 +265,7 @@ void store_members_update(struct weft_store *store, const struct store_member *m
 
 void weft_store_set_lost(struct weft_store *store, const char *why)
 {
+	assert_on(store->control_reactor);
 	if (store->lost || !store->ops->leave)
 		return;
 	store->lost = true;
@@ -260,6 +290,8 @@ static void cancel_waits(struct weft_store *store)
 
 void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *arg)
 {
+	assert_on(store->control_reactor);
+	assert(!store->closed);
 	store->watcher = (struct weft_store_watcher){ 0 };
 	store->closed = done;
 	store->closed_arg = arg;
@@ -271,6 +303,7 @@ void store_closed(struct weft_store *store)
 	void (*closed)(void *arg) = store->closed;
 	void *arg = store->closed_arg;
 
+	assert(closed);
 	cancel_waits(store);
 	weft_task_cancel(&store->settle_task);
 	store_records_free(store->records);

@@ -139,6 +139,7 @@ void weft_store_wait_settled(struct weft_store *store, struct weft_store_wait *w
 void weft_store_wait_cancel(struct weft_store_wait *wait); /* done() will not run */
 /* The revision that every living member has acknowledged. */
 uint64_t weft_store_settled_revision(const struct weft_store *store);
+/* Nobody is node 0. */
 bool weft_store_alive(const struct weft_store *store, unsigned node);
 /* There is proof that others do not count us as a member: calls lost() with @why. */
 void weft_store_set_lost(struct weft_store *store, const char *why);

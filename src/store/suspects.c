@@ -18,6 +18,7 @@
  * incarnation was written by a process that lived while its lock looked free. */
 #include "store/suspects.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,8 +69,8 @@ static int announce_joining(struct store_suspects *suspects, struct store_cycle 
 }
 
 /* Its lock is free. 1: it is a suspect. */
-static int suspect_one(struct store_suspects *suspects, unsigned node,
-		       const struct store_member_record *record, uint64_t here)
+static int note_suspect(struct store_suspects *suspects, unsigned node,
+			const struct store_member_record *record, uint64_t here)
 {
 	if (!claims_alive(record) || is_same_record(record, &suspects->dead[node]))
 		return 0;
@@ -100,15 +101,16 @@ int store_suspects_find(struct store_suspects *suspects, struct store_cycle *cyc
 	any = suspects->own;
 	for (unsigned node = 1; node <= WEFT_STORE_NODES_MAX; node++)
 		if (!held[node])
-			any |= suspect_one(suspects, node, &member_records.at[node],
-					   cycle->lock_domain);
+			any |= note_suspect(suspects, node, &member_records.at[node],
+					    cycle->lock_domain);
 	return any;
 }
 
 /* --- probe suspects --------------------------------------------------------------------------- */
 
-static int found_alive(struct store_suspects *suspects, unsigned node)
+static int suspect_is_alive(struct store_suspects *suspects, unsigned node)
 {
+	assert(!suspects->alive_node);
 	suspects->alive_node = node;
 	return -EXDEV;
 }
@@ -121,7 +123,7 @@ static int answer_joiners(struct store_suspects *suspects, struct store_cycle *c
 	uint64_t asked = store_joiners_sum(member_records, cycle->node);
 
 	if (there->incarnation && there->incarnation != cycle->own.incarnation)
-		return found_alive(suspects, cycle->node);
+		return suspect_is_alive(suspects, cycle->node);
 	if (asked == cycle->own.joiners_seen)
 		return 0;
 	cycle->own.joiners_seen = asked;
@@ -137,7 +139,7 @@ static int check_suspect(struct store_suspects *suspects, unsigned node,
 	if (!was->incarnation || record->incarnation != was->incarnation ||
 	    is_same_record(record, was) || record->stage == STORE_LEFT)
 		return 0;
-	return found_alive(suspects, node);
+	return suspect_is_alive(suspects, node);
 }
 
 static int poll_suspects(struct store_suspects *suspects, struct store_cycle *cycle)
@@ -159,6 +161,7 @@ static int announce_again(struct store_cycle *cycle)
 {
 	int rc;
 
+	assert(cycle->own.incarnation && cycle->own.stage != STORE_LEFT);
 	cycle->own.incarnation++;
 	rc = store_member_record_write(cycle->fd, cycle->node, &cycle->own);
 	return !rc && fdatasync(cycle->fd) < 0 ? -errno : rc;
@@ -193,6 +196,7 @@ int store_suspects_mark_left(const struct store_suspects *suspects, const struct
 
 		if (!record->incarnation || !is_same_record(record, &suspects->dead[node]))
 			continue;
+		assert(node != cycle->node);
 		record->stage = STORE_LEFT;
 		rc = store_member_record_write(cycle->fd, node, record);
 	}

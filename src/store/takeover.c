@@ -15,6 +15,8 @@
 
 void weft_store_freeze(struct weft_store *store)
 {
+	assert_on(store->control_reactor);
+	assert(!store->frozen);
 	store->frozen = true;
 }
 
@@ -25,6 +27,8 @@ bool weft_store_is_quiesced(const struct weft_store *store)
 
 void weft_store_thaw(struct weft_store *store)
 {
+	assert_on(store->control_reactor);
+	assert(store->frozen && !store->closed);
 	store->frozen = false;
 	store->ops->thawed(store);
 }
@@ -41,6 +45,7 @@ static int export_members(const struct weft_store *store, struct weft_items *ite
 	for (unsigned node = 1; node <= store->nodes; node++) {
 		const struct store_member *member = &store->members[node];
 
+		assert(!member->alive || node != store->node);
 		if (member->alive)
 			to[items->count++] = (struct weft_store_member_state){ node,
 									       member->incarnation,
@@ -148,7 +153,8 @@ int weft_store_import(struct weft_store *store, struct weft_store_state *state,
 {
 	int rc;
 
-	assert(store->frozen);
+	assert_on(store->control_reactor);
+	assert(store->frozen && !store->acked && weft_list_empty(&store->waits));
 	rc = import_state(store, state, err);
 	weft_closep(&state->fd);
 	state->fd = -1;

@@ -41,6 +41,7 @@ static void destroy_class(struct weft_bufs *bufs, int i)
 int weft_bufs_init(struct weft_bufs *bufs, uint32_t divisor, uint32_t largest, bool sink,
 		   void (*woken)(void *arg), void *arg)
 {
+	assert(divisor && largest >= classes[0].size && !bufs->classes);
 	for (int i = 0; i < WEFT_BUFS_CLASSES && classes[i].size <= largest; i++) {
 		int rc = init_class(bufs, i, divisor, woken, arg);
 

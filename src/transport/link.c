@@ -31,6 +31,8 @@ int weft_link_init(struct weft_link *link, const struct weft_link_transport *tra
 		   struct weft_reactor *r, const struct weft_link_options *options,
 		   const struct weft_link_ops *ops, void *user)
 {
+	assert_driving(r);
+	assert(options->depth && transport->slot_size >= sizeof(struct weft_link_slot));
 	link->transport = transport;
 	link->reactor = r;
 	link->options = *options;
@@ -78,7 +80,7 @@ struct weft_link_slot *weft_link_get_slot(struct weft_link *link)
 
 void weft_link_put_slot(struct weft_link *link, struct weft_link_slot *slot)
 {
-	assert(!slot->busy);
+	assert(!slot->busy && slot->link == link);
 	slot->next_free = link->free;
 	link->free = slot;
 }
@@ -103,14 +105,16 @@ struct weft_link_slot *weft_link_find_slot(struct weft_link *link, uint16_t cid)
 
 void weft_link_complete(struct weft_link *link, struct weft_link_slot *slot)
 {
+	assert(slot->busy && slot->link == link);
 	slot->busy = false;
 	link->stats.completed++;
 	link->ops->done(link, slot);
 	weft_link_put_slot(link, slot);
 }
 
-static void record_end(struct weft_link *link, int rc, const char *why, va_list ap)
+static void record_first_cause(struct weft_link *link, int rc, const char *why, va_list ap)
 {
+	assert(rc < 0);
 	if (link->closing)
 		return;
 	link->closing = true;
@@ -123,7 +127,7 @@ void weft_link_record_fault(struct weft_link *link, int rc, const char *why, ...
 	va_list ap;
 
 	va_start(ap, why);
-	record_end(link, rc, why, ap);
+	record_first_cause(link, rc, why, ap);
 	va_end(ap);
 }
 
@@ -131,13 +135,15 @@ void weft_link_close(struct weft_link *link, int rc, const char *why, ...)
 {
 	va_list ap;
 
+	assert_driving(link->reactor);
 	va_start(ap, why);
-	record_end(link, rc, why, ap);
+	record_first_cause(link, rc, why, ap);
 	va_end(ap);
 	link->transport->close(link);
 }
 
 void weft_link_free(struct weft_link *link)
 {
+	assert(link->closing);
 	link->transport->free(link);
 }

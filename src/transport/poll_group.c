@@ -8,6 +8,7 @@
  * over RDMA it also keeps blocks of a namespace's memory from being written. It may do so until
  * others wait for them, and then for RECLAIM_MS at most. The removal of a namespace waits as long
  * for replies that leave from the namespace's memory. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,18 +19,19 @@ enum {
 	ANON_DIVISOR = 8, /* peers that are not admitted have one buffer where hosts have so many */
 };
 
-static void schedule_serve(void *arg)
+static void schedule_serve_waiters(void *arg)
 {
 	struct weft_poll_group *group = arg;
 
 	weft_reactor_defer(group->reactor, &group->serve_waiters);
 }
 
-static void serve_waiters(struct weft_task *task)
+static void serve_group_waiters(struct weft_task *task)
 {
 	struct weft_poll_group *group = container_of(task, struct weft_poll_group, serve_waiters);
 	const struct weft_transport *transport;
 
+	assert_on(group->reactor);
 	weft_bufs_serve_waiters(&group->out);
 	weft_bufs_serve_waiters(&group->in);
 	weft_bufs_serve_waiters(&group->anon_out);
@@ -57,8 +59,8 @@ static bool transports_have_waiters(const struct weft_poll_group *group)
 	return false;
 }
 
-static bool has_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
-			const struct weft_bufs *out)
+static bool buffers_have_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
+				 const struct weft_bufs *out)
 {
 	return weft_bufs_has_waiters(in) || weft_bufs_has_waiters(out) ||
 	       transports_have_waiters(group);
@@ -66,8 +68,8 @@ static bool has_waiters(const struct weft_poll_group *group, const struct weft_b
 
 static bool has_any_waiter(const struct weft_poll_group *group)
 {
-	return has_waiters(group, &group->in, &group->out) ||
-	       has_waiters(group, &group->anon_in, &group->anon_out);
+	return buffers_have_waiters(group, &group->in, &group->out) ||
+	       buffers_have_waiters(group, &group->anon_in, &group->anon_out);
 }
 
 /* A writer waits for blocks that a guarded reply of the queue pair holds. */
@@ -111,7 +113,7 @@ static bool reclaim_from(struct weft_qpair *qp)
 	uint64_t awaited = awaited_since(qp);
 	bool overdue = !qp->closing && is_overdue(qp, qp->transport->stalled_since(qp));
 
-	if (overdue && has_waiters(qp->group, qp->in, qp->out))
+	if (overdue && buffers_have_waiters(qp->group, qp->in, qp->out))
 		weft_qpair_close(qp, "keeps buffers that others wait for");
 	else if (overdue && blocks_writer(qp))
 		weft_qpair_close(qp, "keeps blocks that others write to");
@@ -120,12 +122,13 @@ static bool reclaim_from(struct weft_qpair *qp)
 	return qp->guarded_replies || awaited;
 }
 
-static void reclaim(struct weft_timer *timer)
+static void reclaim_expired(struct weft_timer *timer)
 {
 	struct weft_poll_group *group = container_of(timer, struct weft_poll_group, reclaim);
 	bool again = false;
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
 	weft_list_for_each(qp, &group->qpairs, link)
 		again |= reclaim_from(qp);
 	if (again || has_any_waiter(group))
@@ -134,6 +137,7 @@ static void reclaim(struct weft_timer *timer)
 
 void weft_poll_group_start_reclaim(struct weft_poll_group *group)
 {
+	assert_on(group->reactor);
 	if (!weft_heap_has(&group->reclaim.node))
 		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
@@ -154,7 +158,7 @@ static int create_buffers(struct weft_poll_group *group)
 
 	for (n = 0; n < 4 && !rc; n++)
 		rc = weft_bufs_init(sets[n].bufs, sets[n].share, sets[n].largest, sets[n].sink,
-				    schedule_serve, group);
+				    schedule_serve_waiters, group);
 	for (n--; rc && n--;)
 		weft_bufs_destroy(sets[n].bufs);
 	return rc;
@@ -169,7 +173,7 @@ static void destroy_buffers(struct weft_poll_group *group)
 }
 
 /* Of the transports before @end. */
-static void destroy_parts(struct weft_poll_group *group, unsigned end)
+static void destroy_transport_parts(struct weft_poll_group *group, unsigned end)
 {
 	const struct weft_transport *transport;
 
@@ -178,7 +182,7 @@ static void destroy_parts(struct weft_poll_group *group, unsigned end)
 			transport->group_destroy(group);
 }
 
-static int create_parts(struct weft_poll_group *group, uint32_t qpairs_max)
+static int create_transport_parts(struct weft_poll_group *group, uint32_t qpairs_max)
 {
 	const struct weft_transport *transport;
 	int rc = 0;
@@ -187,7 +191,7 @@ static int create_parts(struct weft_poll_group *group, uint32_t qpairs_max)
 		if (transport->group_create)
 			rc = transport->group_create(group, qpairs_max);
 		if (rc < 0) {
-			destroy_parts(group, i);
+			destroy_transport_parts(group, i);
 			return rc;
 		}
 	}
@@ -205,15 +209,15 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	group->reactor = r;
 	group->index = index;
 	group->depth_max = depth_max;
-	group->reclaim.fn = reclaim;
-	weft_task_init(&group->serve_waiters, serve_waiters);
+	group->reclaim.fn = reclaim_expired;
+	weft_task_init(&group->serve_waiters, serve_group_waiters);
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
 	weft_preconnect_init(&group->preconnect, unknown_max);
 	rc = create_buffers(group);
 	if (rc < 0)
 		goto free_group;
-	rc = create_parts(group, qpairs_max);
+	rc = create_transport_parts(group, qpairs_max);
 	if (rc < 0)
 		goto free_buffers;
 	*out = group;
@@ -228,7 +232,9 @@ free_group:
 
 void weft_poll_group_destroy(struct weft_poll_group *group)
 {
-	destroy_parts(group, WEFT_TRANSPORTS_MAX);
+	assert(weft_list_empty(&group->qpairs) && weft_list_empty(&group->iters));
+	assert(!weft_heap_has(&group->reclaim.node));
+	destroy_transport_parts(group, WEFT_TRANSPORTS_MAX);
 	destroy_buffers(group);
 	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
 		weft_req_slots_destroy(&group->slots[i]);
@@ -239,6 +245,7 @@ void weft_poll_group_close_all(struct weft_poll_group *group, const char *why)
 {
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
 	weft_list_for_each(qp, &group->qpairs, link)
 		weft_qpair_close(qp, "%s", why);
 }
@@ -247,6 +254,8 @@ void weft_poll_group_freeze(struct weft_poll_group *group)
 {
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
+	assert(!group->frozen);
 	group->frozen = true;
 	weft_list_for_each(qp, &group->qpairs, link) {
 		if (qp->closing)
@@ -262,6 +271,8 @@ void weft_poll_group_thaw(struct weft_poll_group *group)
 {
 	struct weft_qpair *qp;
 
+	assert_on(group->reactor);
+	assert(group->frozen);
 	group->frozen = false;
 	weft_list_for_each(qp, &group->qpairs, link)
 		if (!qp->closing && qp->transport->thaw)
@@ -272,6 +283,7 @@ void weft_poll_group_thaw(struct weft_poll_group *group)
 
 void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter)
 {
+	assert_on(group->reactor);
 	iter->at = group->qpairs.next;
 	weft_list_push(&group->iters, &iter->link);
 }
@@ -280,6 +292,8 @@ struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group, struct we
 {
 	struct weft_list *at = iter->at;
 
+	assert_on(group->reactor);
+	assert(!weft_list_empty(&iter->link));
 	if (at == &group->qpairs) {
 		weft_list_remove(&iter->link);
 		return NULL;

@@ -1,6 +1,9 @@
 /* preconnect.c - see preconnect.h. */
 #include "transport/preconnect.h"
 
+#include <assert.h>
+
+#include "base/count.h"
 #include "base/log.h"
 #include "proto/uri.h"
 #include "transport/transport.h"
@@ -23,7 +26,7 @@ static struct weft_qpair *oldest_of_busiest(struct weft_preconnect *preconnect)
 	return NULL;
 }
 
-static void displace_one(struct weft_preconnect *preconnect)
+static void displace_oldest(struct weft_preconnect *preconnect)
 {
 	struct weft_qpair *qp = oldest_of_busiest(preconnect);
 	char peer[WEFT_URI_MAX];
@@ -37,8 +40,10 @@ static void displace_one(struct weft_preconnect *preconnect)
 
 void weft_preconnect_add(struct weft_preconnect *preconnect, struct weft_qpair *qp)
 {
+	assert_on_group(qp->group);
+	assert(weft_list_empty(&qp->preconnect) && !qp->sqsize);
 	if (atomic_load(&preconnect->now) >= preconnect->max)
-		displace_one(preconnect);
+		displace_oldest(preconnect);
 	weft_list_push(&preconnect->qpairs, &qp->preconnect);
 	++*weft_addr_counts_at(&preconnect->counts, &qp->peer);
 	atomic_fetch_add(&preconnect->now, 1);
@@ -49,6 +54,7 @@ void weft_preconnect_remove(struct weft_preconnect *preconnect, struct weft_qpai
 	if (weft_list_empty(&qp->preconnect))
 		return;
 	weft_list_remove(&qp->preconnect);
-	--*weft_addr_counts_at(&preconnect->counts, &qp->peer);
+	assert_on_group(qp->group);
+	weft_count_down(*weft_addr_counts_at(&preconnect->counts, &qp->peer));
 	atomic_fetch_sub(&preconnect->now, 1);
 }

@@ -34,6 +34,7 @@ static struct weft_req_slots *req_slots_of(const struct weft_qpair *qp)
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
 		    const struct weft_qpair_ops *ops, struct weft_poll_group *group)
 {
+	assert_on_group(group);
 	qp->transport = transport;
 	qp->ops = ops;
 	qp->group = group;
@@ -58,6 +59,7 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 
 static void stop_group_work(struct weft_poll_group *group)
 {
+	assert(!weft_bufs_has_waiters(&group->in) && !weft_bufs_has_waiters(&group->out));
 	weft_timer_stop(group->reactor, &group->reclaim);
 	weft_task_cancel(&group->serve_waiters);
 }
@@ -73,7 +75,8 @@ static void iters_skip(struct weft_qpair *qp)
 
 void weft_qpair_destroy(struct weft_qpair *qp)
 {
-	assert(!qp->inflight);
+	assert_on_group(qp->group);
+	assert(!qp->inflight && !qp->draining && !qp->guarded_replies);
 	weft_preconnect_remove(&qp->group->preconnect, qp);
 	iters_skip(qp);
 	weft_list_remove(&qp->link);
@@ -85,7 +88,8 @@ void weft_qpair_destroy(struct weft_qpair *qp)
 
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow)
 {
-	assert(!qp->sqsize && sqsize <= qp->group->depth_max);
+	assert_on_group(qp->group);
+	assert(!qp->sqsize && sqsize && sqsize <= qp->group->depth_max);
 	qp->sqid = sqid;
 	qp->sqsize = qp->depth = sqsize;
 	qp->sq_flow = sq_flow;
@@ -97,6 +101,8 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
 		      struct weft_rx_quota *rx_quota)
 {
+	assert_on_group(qp->group);
+	assert(!weft_qpair_is_admitted(qp));
 	qp->flows = flows;
 	qp->rx_quota = rx_quota;
 	qp->in = &qp->group->in;
@@ -118,6 +124,7 @@ void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 {
 	va_list ap;
 
+	assert_on_group(qp->group);
 	if (qp->closing)
 		return;
 	qp->closing = true;
@@ -137,6 +144,7 @@ bool weft_qpair_is_lost(struct weft_qpair *qp)
 
 void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why)
 {
+	assert_on_group(qp->group);
 	if (qp->closing)
 		return;
 	qp->close_when_sent = why;
@@ -145,6 +153,7 @@ void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why)
 
 void weft_qpair_abort_all(struct weft_qpair *qp)
 {
+	assert(qp->closing);
 	for (uint32_t i = 0; i < qp->high_water; i++)
 		if (qp->reqs[i])
 			weft_req_abort(qp->reqs[i], NVME_SC_ABORT_QUEUE);
@@ -152,6 +161,8 @@ void weft_qpair_abort_all(struct weft_qpair *qp)
 
 void weft_qpair_free(struct weft_qpair *qp)
 {
+	assert_on_group(qp->group);
+	assert(!qp->inflight);
 	qp->transport->free(qp);
 }
 
@@ -159,6 +170,7 @@ void weft_qpair_free(struct weft_qpair *qp)
 
 int weft_qpair_export(struct weft_qpair *qp, struct weft_qpair_state *state)
 {
+	assert(qp->group->frozen);
 	*state = (struct weft_qpair_state){
 		.trtype = qp->transport->trtype,
 		.sqid = qp->sqid,

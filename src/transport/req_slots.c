@@ -42,6 +42,7 @@ static int add_block(struct weft_req_slots *slots)
 
 int weft_req_slots_reserve(struct weft_req_slots *slots, size_t count)
 {
+	assert(slots->size);
 	while (slots->nblocks * BLOCK < slots->reserved + count)
 		if (add_block(slots) < 0)
 			return -ENOMEM;
@@ -51,6 +52,7 @@ int weft_req_slots_reserve(struct weft_req_slots *slots, size_t count)
 
 void weft_req_slots_unreserve(struct weft_req_slots *slots, size_t count)
 {
+	assert(slots->reserved >= count);
 	slots->reserved -= count;
 }
 
@@ -98,6 +100,7 @@ void weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req)
 	struct slot_block *block = &slots->blocks[req->slot / BLOCK];
 	uint32_t word = req->slot % BLOCK / WORD;
 
+	assert(block->used[word] >> req->slot % WORD & 1);
 	block->used[word] &= ~(UINT64_C(1) << req->slot % WORD);
 	block->full &= ~(UINT64_C(1) << word);
 	if (req->slot / BLOCK < slots->first)

@@ -53,6 +53,7 @@ static void table_remove(struct weft_qpair *qp, const struct weft_req *req)
 {
 	uint32_t spare = qp->high_water - qp->inflight--;
 
+	assert(qp->reqs[req->index] == req);
 	qp->reqs[req->index] = NULL;
 	qp->free_indices[spare] = (uint16_t)req->index;
 }
@@ -75,7 +76,7 @@ struct weft_req *weft_req_alloc(struct weft_qpair *qp)
 	return req;
 }
 
-static void put_buffer(struct weft_req_buf *buf)
+static void put_req_buffer(struct weft_req_buf *buf)
 {
 	if (buf->at)
 		weft_pool_give(buf->pool, buf->at);
@@ -87,8 +88,8 @@ void weft_req_release(struct weft_req *req)
 	struct weft_qpair *qp = req->qp;
 
 	qp->ops->released(req);
-	put_buffer(&req->in);
-	put_buffer(&req->out);
+	put_req_buffer(&req->in);
+	put_req_buffer(&req->out);
 	weft_req_enter(req, WEFT_REQ_FREE);
 	table_remove(qp, req);
 	weft_req_slots_free(qp->slots, req);
@@ -97,7 +98,7 @@ void weft_req_release(struct weft_req *req)
 
 /* --- buffers ---------------------------------------------------------------------------------- */
 
-static void resume(struct weft_req *req, uint16_t sc)
+static void resume_request(struct weft_req *req, uint16_t sc)
 {
 	weft_req_enter(req, WEFT_REQ_EXECUTING);
 	req->then(req, sc);
@@ -107,11 +108,12 @@ static void buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 
+	assert(req->state == WEFT_REQ_NEED_BUFFER);
 	(req->awaits_in ? &req->in : &req->out)->at = req->data = at;
-	resume(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
+	resume_request(req, req->qp->closing ? NVME_SC_ABORT_QUEUE : 0);
 }
 
-static struct weft_fair_flow *flow_of(const struct weft_req *req)
+static struct weft_fair_flow *flow_of_waiter(const struct weft_req *req)
 {
 	const struct weft_qpair *qp = req->qp;
 
@@ -124,14 +126,15 @@ static struct weft_fair_flow *flow_of(const struct weft_req *req)
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at))
 {
+	assert(!buf->at && (buf == &req->in || buf == &req->out));
 	req->awaits_in = buf == &req->in;
 	req->waiter.got = got;
-	weft_pool_wait(buf->pool, flow_of(req), &req->waiter);
+	weft_pool_wait(buf->pool, flow_of_waiter(req), &req->waiter);
 	weft_poll_group_start_reclaim(req->qp->group);
 }
 
-static bool take_free(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
-		      uint32_t len)
+static bool take_free_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
+			     uint32_t len)
 {
 	assert(len && len <= WEFT_MDTS_BYTES && !buf->at);
 	buf->pool = weft_bufs_pool(bufs, len);
@@ -144,11 +147,11 @@ static bool take_free(struct weft_req *req, struct weft_req_buf *buf, struct wef
 }
 
 /* @then runs now, or when a buffer is free. */
-static void get_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
-		       uint32_t len, weft_req_fn *then)
+static void get_req_buffer(struct weft_req *req, struct weft_req_buf *buf, struct weft_bufs *bufs,
+			   uint32_t len, weft_req_fn *then)
 {
 	req->then = then;
-	if (take_free(req, buf, bufs, len)) {
+	if (take_free_buffer(req, buf, bufs, len)) {
 		then(req, 0);
 		return;
 	}
@@ -159,17 +162,17 @@ static void get_buffer(struct weft_req *req, struct weft_req_buf *buf, struct we
 
 bool weft_req_get_free_buffer(struct weft_req *req, uint32_t len)
 {
-	return take_free(req, &req->out, req->qp->out, len);
+	return take_free_buffer(req, &req->out, req->qp->out, len);
 }
 
 void weft_req_get_buffer(struct weft_req *req, uint32_t len, weft_req_fn *then)
 {
-	get_buffer(req, &req->out, req->qp->out, len, then);
+	get_req_buffer(req, &req->out, req->qp->out, len, then);
 }
 
 void weft_req_put_buffer(struct weft_req *req)
 {
-	put_buffer(&req->out);
+	put_req_buffer(&req->out);
 }
 
 /* --- data from the host ----------------------------------------------------------------------- */
@@ -194,10 +197,10 @@ static void fetch_both_into_buffers(struct weft_req *first, uint16_t sc)
 	struct weft_req *second = first->fetch_with;
 	weft_req_fn *then = first->fetch_then;
 
-	if (!sc && !take_free(second, &second->in, second->qp->in, first->data_len))
+	if (!sc && !take_free_buffer(second, &second->in, second->qp->in, first->data_len))
 		sc = NVME_SC_CMD_INTERRUPTED;
 	if (sc) {
-		put_buffer(&first->in);
+		put_req_buffer(&first->in);
 		first->data = NULL;
 		then(first, sc);
 		then(second, sc);
@@ -215,13 +218,13 @@ void weft_req_fetch(struct weft_req *req, uint32_t len, weft_req_fn *then)
 		return;
 	}
 	req->fetch_then = then;
-	get_buffer(req, &req->in, req->qp->in, len, fetch_into_buffer);
+	get_req_buffer(req, &req->in, req->qp->in, len, fetch_into_buffer);
 }
 
 void weft_req_fetch_both(struct weft_req *first, struct weft_req *second, uint32_t len,
 			 weft_req_fn *then)
 {
-	assert(first->qp == second->qp);
+	assert(first->qp == second->qp && first != second);
 	if (first->data || second->data) {
 		weft_req_fetch(first, len, then);
 		weft_req_fetch(second, len, then);
@@ -229,13 +232,13 @@ void weft_req_fetch_both(struct weft_req *first, struct weft_req *second, uint32
 	}
 	first->fetch_then = then;
 	first->fetch_with = second;
-	get_buffer(first, &first->in, first->qp->in, len, fetch_both_into_buffers);
+	get_req_buffer(first, &first->in, first->qp->in, len, fetch_both_into_buffers);
 }
 
 void weft_req_fetched(struct weft_req *req, uint16_t sc)
 {
 	assert(req->state == WEFT_REQ_AWAIT_DATA);
-	resume(req, sc);
+	resume_request(req, sc);
 }
 
 bool weft_req_abort(struct weft_req *req, uint16_t status)
@@ -243,12 +246,12 @@ bool weft_req_abort(struct weft_req *req, uint16_t status)
 	switch (req->state) {
 	case WEFT_REQ_NEED_BUFFER:
 		weft_pool_cancel_wait(&req->waiter);
-		resume(req, status);
+		resume_request(req, status);
 		return true;
 	case WEFT_REQ_AWAIT_DATA:
 		if (!req->qp->transport->abort_fetch(req))
 			return false;
-		resume(req, status);
+		resume_request(req, status);
 		return true;
 	default:
 		return false;

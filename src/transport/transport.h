@@ -14,6 +14,7 @@
 #ifndef WEFT_TRANSPORT_TRANSPORT_H
 #define WEFT_TRANSPORT_TRANSPORT_H
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -55,6 +56,9 @@ struct weft_poll_group {
 	bool frozen;         /* see weft_poll_group_freeze() */
 	atomic_uint nqpairs; /* also those on their way here: for choose_group() */
 };
+
+/* Its reactor's, but while it is frozen the control reactor hands its queue pairs over. */
+#define assert_on_group(group) assert((group)->frozen || weft_reactor_is_here((group)->reactor))
 
 /* What the commands of one tenant keep of a reactor's receive memory, which all its connections
  * share. */

@@ -102,7 +102,7 @@ static int pause_elsewhere(const struct timespec *pause)
 static bool some_look(void)
 {
 	for (unsigned i = 0; i < WEFT_STORE_NODES_MAX; i++)
-		if (joined[i] && file_of(joined[i])->busy)
+		if (joined[i] && file_of(joined[i])->state != STORE_FILE_IDLE)
 			return true;
 	return false;
 }
@@ -257,7 +257,8 @@ static void rest(struct member *m)
 	do {
 		weft_reactor_turn(r, 1);
 		assert_int_equal(store_member_records_read(file_of(m)->fd, &lines), 0);
-	} while (lines.at[1].acked != weft_store_revision(m->store) || file_of(m)->busy);
+	} while (lines.at[1].acked != weft_store_revision(m->store) ||
+		 file_of(m)->state != STORE_FILE_IDLE);
 }
 
 static int open_case(void **state)

@@ -3,6 +3,7 @@
  *   poller ─▶ migrate ─▶ room for completions ─▶ queue pair ─▶ receives ─▶ accept
  *
  * A failure undoes the steps that were made. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ static int create_queue_pair(struct rdma_conn *conn, struct weft_err *err)
 	}
 	if (!conn->id->qp)
 		return weft_fail(err, -errno, "queue pair: %s", strerror(errno));
+	rdma_conn_qp_enter(conn, RDMA_QP_CREATED);
 	conn->qp_num = conn->id->qp->qp_num;
 	conn->events.on_event = rdma_conn_async_event;
 	rdma_async_events_add(&conn->events, &poller->async, conn->id->qp);
@@ -83,6 +85,7 @@ static int post_receives(struct rdma_conn *conn, struct weft_err *err)
 	struct rdma_recvs *recvs = conn->poller->uses_srq ? &conn->poller->recvs : &conn->recvs;
 	int rc;
 
+	assert(conn->id->qp && (!conn->poller->uses_srq || recvs->srq));
 	if (!conn->poller->uses_srq)
 		recvs->qp = conn->id->qp;
 	rc = rdma_recvs_grow(recvs, conn->poller->uses_srq ? recvs->made + conn->depth :
@@ -239,6 +242,7 @@ void rdma_conn_accept(struct weft_msg *msg)
 {
 	struct rdma_conn_request *conn_req = container_of(msg, struct rdma_conn_request, msg);
 
+	assert_on(conn_req->group->reactor);
 	accept_request(conn_req);
 	rdma_cm_channel_put(conn_req->channel);
 	free(conn_req);

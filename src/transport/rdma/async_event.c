@@ -12,18 +12,18 @@
 #include "transport/rdma/async_event.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "lock/mutex.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all subscribers */
+static struct weft_mutex lock = WEFT_MUTEX_INITIALIZER; /* of all subscribers */
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-/* Under the lock. */
 static void post_delivery(struct rdma_async_subscriber *async)
 {
+	assert_locked(&lock);
 	if (async->posted)
 		return;
 	async->posted = true;
@@ -45,6 +45,7 @@ static struct rdma_async_events *find_events_of(struct rdma_dev *dev, const void
 	struct rdma_async_events *events = NULL;
 	struct rdma_async_subscriber *async;
 
+	assert_locked(&lock);
 	weft_list_for_each(async, &dev->subscribers, link) {
 		events = find_in_list(&async->pending, object);
 		if (!events)
@@ -59,7 +60,7 @@ static void queue_object_event(struct rdma_dev *dev, const void *object, enum ib
 {
 	struct rdma_async_events *events;
 
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	events = find_events_of(dev, object);
 	if (events) {
 		events->types |= 1u << type;
@@ -67,7 +68,7 @@ static void queue_object_event(struct rdma_dev *dev, const void *object, enum ib
 		weft_list_push(&events->async->pending, &events->link);
 		post_delivery(events->async);
 	}
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 }
 
 static void queue_device_fatal(struct rdma_dev *dev)
@@ -76,12 +77,12 @@ static void queue_device_fatal(struct rdma_dev *dev)
 
 	weft_error("%s: the adapter failed; connections over it end", dev->ctx->device->name);
 	rdma_devs_note_removal();
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	weft_list_for_each(async, &dev->subscribers, link) {
 		async->failed = true;
 		post_delivery(async);
 	}
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 }
 
 static void dispatch_event(struct rdma_dev *dev, const struct ibv_async_event *event)
@@ -135,9 +136,10 @@ static struct rdma_async_events *next_event(struct rdma_async_subscriber *async,
 {
 	struct rdma_async_events *events = NULL;
 
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	if (!weft_list_empty(&async->pending)) {
 		events = container_of(async->pending.next, struct rdma_async_events, link);
+		assert(events->types && events->async == async);
 		*type = (enum ibv_event_type)__builtin_ctz(events->types);
 		events->types &= events->types - 1;
 		if (!events->types) {
@@ -145,7 +147,7 @@ static struct rdma_async_events *next_event(struct rdma_async_subscriber *async,
 			weft_list_push(&async->quiet, &events->link);
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	return events;
 }
 
@@ -153,10 +155,10 @@ static bool take_fatal(struct rdma_async_subscriber *async)
 {
 	bool failed;
 
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	failed = async->failed;
 	async->failed = async->posted = false;
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	return failed;
 }
 
@@ -164,9 +166,9 @@ static void finish_unsubscribe(struct rdma_async_subscriber *async)
 {
 	bool over;
 
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	over = async->ending && !async->watching && !async->posted;
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	if (over)
 		async->ended(async);
 }
@@ -178,6 +180,7 @@ static void deliver_events(struct weft_msg *msg)
 	enum ibv_event_type type;
 	struct rdma_async_events *events;
 
+	assert_on(async->reactor);
 	if (failed && !async->ending)
 		async->fatal(async);
 	while ((events = next_event(async, &type)))
@@ -188,21 +191,24 @@ static void deliver_events(struct weft_msg *msg)
 void rdma_async_events_add(struct rdma_async_events *events, struct rdma_async_subscriber *async,
 			   const void *object)
 {
+	assert_driving(async->reactor);
+	assert(!events->async && events->on_event && !async->ending);
 	events->async = async;
 	events->object = object;
 	events->types = 0;
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	weft_list_push(&async->quiet, &events->link);
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 }
 
 void rdma_async_events_remove(struct rdma_async_events *events)
 {
 	if (!events->async)
 		return;
-	pthread_mutex_lock(&lock);
+	assert_driving(events->async->reactor);
+	weft_mutex_lock(&lock);
 	weft_list_remove(&events->link);
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	events->async = NULL;
 }
 
@@ -222,6 +228,8 @@ int rdma_async_subscribe(struct rdma_async_subscriber *async, struct rdma_dev *d
 {
 	int rc;
 
+	assert_driving(r);
+	assert(async->fatal && async->ended && !async->watching && !async->ending);
 	async->dev = dev;
 	async->reactor = r;
 	async->msg.fn = deliver_events;
@@ -233,18 +241,20 @@ int rdma_async_subscribe(struct rdma_async_subscriber *async, struct rdma_dev *d
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: events: %s", dev->ctx->device->name, strerror(-rc));
 	async->watching = true;
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	weft_list_push(&dev->subscribers, &async->link);
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	return 0;
 }
 
 void rdma_async_unsubscribe(struct rdma_async_subscriber *async)
 {
-	pthread_mutex_lock(&lock);
+	assert_driving(async->reactor);
+	assert(async->watching && !async->ending);
+	weft_mutex_lock(&lock);
 	assert(weft_list_empty(&async->quiet) && weft_list_empty(&async->pending));
 	weft_list_remove(&async->link);
 	async->ending = true;
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	rdma_watch_end(&async->watch);
 }

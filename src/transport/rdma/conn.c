@@ -5,6 +5,7 @@
  * A loss shows in one of many ways, or in several: an event of the connection manager, a work
  * request that failed, an asynchronous event of the adapter, the queue pair's state. The first one
  * counts. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +90,7 @@ static void conn_established(struct rdma_conn *conn)
 {
 	if (conn->state != RDMA_ACCEPTING)
 		return;
-	conn->state = RDMA_OPEN;
+	rdma_conn_enter(conn, RDMA_OPEN);
 	set_rnr_timer(conn);
 	log_path(conn);
 }
@@ -127,6 +128,7 @@ static void setup_expired(struct weft_timer *timer)
 {
 	struct rdma_conn *conn = container_of(timer, struct rdma_conn, timer);
 
+	assert(conn->state < RDMA_CLOSING && !conn->qp.sqsize);
 	weft_qpair_close(&conn->qp, "no Connect within %d s", RDMA_SETUP_MS / 1000);
 }
 

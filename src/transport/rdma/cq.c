@@ -6,6 +6,7 @@
  * Invariant: all completions that poll() took are done() before it polls again. */
 #include "transport/rdma/cq.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ int rdma_cq_open(struct rdma_cq *cq, struct weft_reactor *r, struct ibv_context 
 {
 	int rc;
 
+	assert(cq->done && cq->closed && entries > 0);
 	cq->reactor = r;
 	cq->watch.readable = cq_event_readable;
 	cq->watch.ended = cq_watch_ended;

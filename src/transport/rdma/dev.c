@@ -3,18 +3,22 @@
  * librdmacm opens every device once per process, so a context stands for a device. */
 #include "transport/rdma/dev.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#include "base/count.h"
+#include "lock/mutex.h"
+
+static struct weft_mutex lock = WEFT_MUTEX_INITIALIZER;
 static struct weft_list devs = { &devs, &devs };
 
 static struct rdma_dev *find_dev(const struct ibv_context *ctx)
 {
 	struct rdma_dev *dev;
 
+	assert_locked(&lock);
 	weft_list_for_each(dev, &devs, link)
 		if (dev->ctx == ctx && dev->refs)
 			return dev;
@@ -38,6 +42,7 @@ static int create_dev(struct ibv_context *ctx, struct rdma_dev **out)
 	struct rdma_dev *dev = calloc(1, sizeof(*dev));
 	int rc;
 
+	assert_locked(&lock);
 	if (!dev)
 		return -ENOMEM;
 	dev->ctx = ctx;
@@ -64,26 +69,26 @@ int rdma_dev_get(struct ibv_context *ctx, struct rdma_dev **out, struct weft_err
 	struct rdma_dev *dev;
 	int rc = 0;
 
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	dev = find_dev(ctx);
 	if (!dev)
 		rc = create_dev(ctx, &dev);
 	if (rc == 0)
 		dev->refs++;
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	if (rc < 0)
 		return weft_fail(err, rc, "%s: %s", ctx->device->name, strerror(-rc));
 	*out = dev;
 	return 0;
 }
 
-static bool drop_ref(struct rdma_dev *dev)
+static bool drop_dev_ref(struct rdma_dev *dev)
 {
 	bool last;
 
-	pthread_mutex_lock(&lock);
-	last = !--dev->refs;
-	pthread_mutex_unlock(&lock);
+	weft_mutex_lock(&lock);
+	last = !weft_count_down(dev->refs);
+	weft_mutex_unlock(&lock);
 	return last;
 }
 
@@ -91,18 +96,19 @@ static bool drop_ref(struct rdma_dev *dev)
  * this adapter gets another rdma_dev, with a protection domain of its own. */
 static void destroy_dev(struct rdma_dev *dev)
 {
+	assert(!dev->refs && weft_list_empty(&dev->subscribers));
 	weft_regions_deregister_owner(&dev->target);
 	weft_regions_deregister_owner(&dev->host);
 	rdma_verbs->dealloc_pd(dev->pd);
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	weft_list_remove(&dev->link);
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	free(dev);
 }
 
 void rdma_dev_put(struct rdma_dev *dev)
 {
-	if (dev && drop_ref(dev))
+	if (dev && drop_dev_ref(dev))
 		destroy_dev(dev);
 }
 
@@ -124,9 +130,9 @@ void rdma_devs_release_removed(void)
 	if (!atomic_load_explicit(&removed, memory_order_relaxed))
 		return;
 	rdma_verbs->sync_devices();
-	pthread_mutex_lock(&lock);
+	weft_mutex_lock(&lock);
 	none = weft_list_empty(&devs);
-	pthread_mutex_unlock(&lock);
+	weft_mutex_unlock(&lock);
 	if (none)
 		atomic_store(&removed, false);
 }

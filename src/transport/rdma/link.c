@@ -12,6 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FROM(state) (1u << RDMA_LINK_##state)
+
+/* States that may come before. */
+static const unsigned link_edges[] = {
+	[RDMA_LINK_ROUTE] = FROM(ADDRESS),
+	[RDMA_LINK_CONNECTING] = FROM(ROUTE),
+	[RDMA_LINK_OPEN] = FROM(CONNECTING),
+	[RDMA_LINK_CLOSING] = FROM(ADDRESS) | FROM(ROUTE) | FROM(CONNECTING) | FROM(OPEN),
+	[RDMA_LINK_CLOSED] = FROM(CLOSING),
+};
+
+void rdma_link_enter(struct rdma_link *rl, enum rdma_link_state state)
+{
+	assert_driving(rl->link.reactor);
+	assert(link_edges[state] & 1u << rl->state);
+	rl->state = state;
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
 static void put_all_buffers(struct rdma_link *rl)
@@ -35,7 +53,7 @@ static void finish_close_if_idle(struct rdma_link *rl)
 	if (!rl->opened) /* perhaps its adapter was removed, and no event told us */
 		rdma_devs_note_removal();
 	rdma_devs_release_removed();
-	rl->state = RDMA_LINK_CLOSED;
+	rdma_link_enter(rl, RDMA_LINK_CLOSED);
 	rl->link.ops->closed(&rl->link);
 }
 
@@ -78,7 +96,7 @@ static void rdma_link_close(struct weft_link *link)
 
 	if (rl->state >= RDMA_LINK_CLOSING)
 		return;
-	rl->state = RDMA_LINK_CLOSING;
+	rdma_link_enter(rl, RDMA_LINK_CLOSING);
 	weft_timer_stop(link->reactor, &rl->timer);
 	weft_task_cancel(&rl->flush);
 	destroy_queue_pair(rl);
@@ -134,11 +152,12 @@ static void setup_expired(struct weft_timer *timer)
 		[RDMA_LINK_CONNECTING] = "no answer to the connection request",
 	};
 
+	assert(rl->state < RDMA_LINK_OPEN);
 	weft_link_close(&rl->link, -ETIMEDOUT, "%s within %u ms", waits_for[rl->state],
 			rl->link.options.setup_ms);
 }
 
-static void schedule_serve(void *arg)
+static void schedule_serve_buffers(void *arg)
 {
 	struct rdma_link *rl = arg;
 
@@ -208,7 +227,7 @@ static int rdma_link_init(struct rdma_link *rl, struct weft_reactor *r,
 	if (rc < 0)
 		return rc;
 	rc = weft_bufs_init(&rl->bufs, RDMA_LINK_BUFS_DIVISOR, WEFT_MDTS_BYTES, false,
-			    schedule_serve, rl);
+			    schedule_serve_buffers, rl);
 	if (rc < 0)
 		goto destroy_link;
 	rc = alloc_capsules(rl);
@@ -223,7 +242,7 @@ destroy_link:
 	return rc;
 }
 
-static const char *open_text(int rc)
+static const char *link_open_text(int rc)
 {
 	if (rc == -ENOENT || rc == -ENODEV || rc == -EACCES)
 		return "the kernel's RDMA connection manager (/dev/infiniband/rdma_cm, module "
@@ -240,7 +259,7 @@ static int rdma_link_open(struct weft_link **link, struct weft_reactor *r,
 
 	if (rc < 0) {
 		free(rl);
-		return weft_fail(err, rc, "connect: %s", open_text(rc));
+		return weft_fail(err, rc, "connect: %s", link_open_text(rc));
 	}
 	weft_task_init(&rl->serve_buffer_waiters, serve_buffer_waiters);
 	rl->cq.closed = link_cq_closed;

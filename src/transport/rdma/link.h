@@ -25,6 +25,14 @@ struct rdma_link_capsule {
 	struct nvme_keyed_sgl blocks[RDMA_LINK_BLOCKS];
 };
 
+enum rdma_slot_state {
+	RDMA_SLOT_FREE,
+	RDMA_SLOT_PREPARING, /* its data is looked for, or waits for a buffer; or it waits to be sent */
+	RDMA_SLOT_SENDING,  /* the adapter has the SEND */
+	RDMA_SLOT_SENT,     /* … and completed it */
+	RDMA_SLOT_ANSWERED, /* the completion is here before that of the SEND */
+};
+
 struct rdma_link_slot {
 	struct weft_link_slot slot; /* first */
 	struct weft_list link;      /* rl->ready */
@@ -32,7 +40,7 @@ struct rdma_link_slot {
 	uint32_t capsule_len;
 	struct ibv_sge sge[RDMA_LINK_SGES]; /* what is sent */
 	int nsge;
-	bool posted, sending, answered;
+	enum rdma_slot_state state;
 
 	/* Data in memory without an MR goes through a bounce buffer. */
 	struct weft_pool *pool;
@@ -93,6 +101,9 @@ static inline struct rdma_link_slot *rdma_link_slot_of(struct weft_link_slot *sl
 }
 
 extern const struct weft_link_transport weft_rdma_link;
+
+/* link.c */
+void rdma_link_enter(struct rdma_link *rl, enum rdma_link_state state);
 
 /* link_setup.c */
 /* If it fails at once, closed() follows as well. */

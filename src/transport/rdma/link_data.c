@@ -6,6 +6,7 @@
  *   anything else ─────────────────▶ copied through a bounce buffer, and counted
  *
  * Memory is registered here only when rdma_mr_cache_find() meets it for the first time. */
+#include <assert.h>
 #include <string.h>
 
 #include "transport/rdma/link.h"
@@ -86,6 +87,7 @@ static void set_sgl(struct rdma_link_slot *rs, uint8_t type, uint32_t length)
 
 static void put_in_capsule(struct rdma_link_slot *rs, const struct piece *pieces, int n)
 {
+	assert(n > 0 && 1 + n <= RDMA_LINK_SGES);
 	set_sgl(rs, NVME_SGL_IN_CAPSULE, rs->slot.data_len);
 	for (int i = 0; i < n; i++)
 		rs->sge[1 + i] = (struct ibv_sge){ (uintptr_t)pieces[i].at, (uint32_t)pieces[i].len,
@@ -97,6 +99,7 @@ static void set_keyed_sgl(struct rdma_link_slot *rs, const struct piece *pieces,
 {
 	struct nvme_keyed_sgl *blocks = rs->capsule->blocks;
 
+	assert(n > 0 && n <= RDMA_LINK_BLOCKS);
 	if (n == 1)
 		blocks = (struct nvme_keyed_sgl *)&rs->slot.cmd.common.sgl;
 	for (int i = 0; i < n; i++)
@@ -170,6 +173,7 @@ static void bounce_buffer_available(struct weft_pool_waiter *waiter, void *at)
 {
 	struct rdma_link_slot *rs = container_of(waiter, struct rdma_link_slot, waiter);
 
+	assert(!rs->bounce && rs->state == RDMA_SLOT_PREPARING);
 	rs->bounce = at;
 	use_bounce_buffer(rdma_link_of(rs->slot.link), rs);
 }
@@ -192,6 +196,7 @@ static bool meets_dmabuf(struct rdma_link *rl, const struct weft_link_slot *slot
 
 static void map_bounce_buffer(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
+	assert(!rs->pool && !rs->bounce);
 	rs->pool = weft_bufs_pool(&rl->bufs, rs->slot.data_len);
 	rs->bounce = weft_pool_take(rs->pool);
 	if (rs->bounce) {

@@ -1,11 +1,14 @@
 /* link_io.c - the host's SENDs and RECVs: commands go, completions come.
  *
  *   submit ─▶ data (link_data.c) ─▶ ready ──end of the turn──▶ one chain of SENDs
- *   RECV ─▶ find the slot ─▶ answered ─┐
- *   SEND completed ────────────────────┴─▶ both: done()
+ *
+ *   FREE ─▶ PREPARING ─▶ SENDING ─ SEND completed ─▶ SENT ─ RECV ─▶ FREE, done()
+ *              │            └─ RECV ─▶ ANSWERED ─ SEND completed ───▲
+ *              └─ the adapter cannot reach its data ────────────────┘
  *
  * There is a receive for every command that may be in flight, and it is posted again before its
  * command's slot is free: the controller always finds one. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,23 @@
 /* wr_id: a slot's address for a SEND, 1 + 2 * index for a receive. */
 enum { WR_RECV = 1, SEND_BATCH = 32 };
 
+#define FROM(state) (1u << RDMA_SLOT_##state)
+
+/* States that may come before. */
+static const unsigned slot_edges[] = {
+	[RDMA_SLOT_FREE] = FROM(PREPARING) | FROM(SENT) | FROM(ANSWERED),
+	[RDMA_SLOT_PREPARING] = FROM(FREE),
+	[RDMA_SLOT_SENDING] = FROM(PREPARING),
+	[RDMA_SLOT_SENT] = FROM(SENDING),
+	[RDMA_SLOT_ANSWERED] = FROM(SENDING),
+};
+
+static void slot_enter(struct rdma_link_slot *rs, enum rdma_slot_state state)
+{
+	assert(slot_edges[state] & 1u << rs->state);
+	rs->state = state;
+}
+
 /* --- receives --------------------------------------------------------------------------------- */
 
 static int post_receive(struct rdma_link *rl, uint32_t index)
@@ -24,6 +44,7 @@ static int post_receive(struct rdma_link *rl, uint32_t index)
 	struct ibv_recv_wr wr = { .wr_id = 2 * index | WR_RECV, .sg_list = &sge, .num_sge = 1 },
 			   *bad;
 
+	assert(index < rl->receives);
 	return -abs(rdma_verbs->post_recv(rl->id->qp, &wr, &bad));
 }
 
@@ -44,7 +65,7 @@ static unsigned inline_flag(const struct rdma_link *rl, const struct rdma_link_s
 	return rs->nsge == 1 && rs->capsule_len <= rl->inline_max ? IBV_SEND_INLINE : 0;
 }
 
-static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
+static int fill_send_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 {
 	struct rdma_link_slot *rs;
 	int n = 0;
@@ -58,7 +79,7 @@ static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 			.sg_list = rs->sge,
 			.num_sge = rs->nsge,
 		};
-		rs->posted = rs->sending = true;
+		slot_enter(rs, RDMA_SLOT_SENDING);
 		if (n)
 			wr[n - 1].next = &wr[n];
 		n++;
@@ -66,7 +87,7 @@ static int fill_batch(struct rdma_link *rl, struct ibv_send_wr *wr)
 	return n;
 }
 
-static void complete_if_done(struct rdma_link *rl, struct rdma_link_slot *rs);
+static void complete_slot(struct rdma_link *rl, struct rdma_link_slot *rs);
 
 static void complete_refused(struct rdma_link *rl)
 {
@@ -78,8 +99,8 @@ static void complete_refused(struct rdma_link *rl)
 			.cid = rs->slot.cmd.common.cid,
 			.status = cpu_to_le16((SC_GENERIC(DATA_XFER_ERROR) | SC_DNR) << 1),
 		};
-		rs->answered = true;
-		complete_if_done(rl, rs);
+		assert(rs->state == RDMA_SLOT_PREPARING);
+		complete_slot(rl, rs);
 	}
 }
 
@@ -91,7 +112,7 @@ static void post_sends(struct weft_task *task)
 
 	complete_refused(rl);
 
-	while (rc == 0 && rl->state == RDMA_LINK_OPEN && (n = fill_batch(rl, wr)) > 0) {
+	while (rc == 0 && rl->state == RDMA_LINK_OPEN && (n = fill_send_batch(rl, wr)) > 0) {
 		rc = rdma_verbs->post_send(rl->id->qp, wr, &bad);
 		rl->link.stats.posted += (uint64_t)n;
 	}
@@ -111,12 +132,13 @@ void rdma_link_submit(struct weft_link *link, struct weft_link_slot *slot)
 	struct rdma_link_slot *rs = rdma_link_slot_of(slot);
 
 	slot->cmd.common.flags = (__u8)((slot->cmd.common.flags & 0x3f) | NVME_PSDT_SGL);
-	rs->posted = rs->sending = rs->answered = false;
+	slot_enter(rs, RDMA_SLOT_PREPARING);
 	rdma_link_map_data(rdma_link_of(link), rs);
 }
 
 void rdma_link_refuse(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
+	assert(weft_list_empty(&rs->link));
 	weft_list_push(&rl->refused, &rs->link);
 	weft_reactor_defer(rl->link.reactor, &rl->flush);
 }
@@ -125,17 +147,16 @@ void rdma_link_send(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
 	rs->capsule->sqe = rs->slot.cmd;
 	rs->sge[0] = (struct ibv_sge){ (uintptr_t)rs->capsule, rs->capsule_len, rl->mr->lkey };
+	assert(rs->state == RDMA_SLOT_PREPARING && weft_list_empty(&rs->link));
 	weft_list_push(&rl->ready, &rs->link);
 	weft_reactor_defer(rl->link.reactor, &rl->flush);
 }
 
 /* --- completions ------------------------------------------------------------------------------ */
 
-static void complete_if_done(struct rdma_link *rl, struct rdma_link_slot *rs)
+static void complete_slot(struct rdma_link *rl, struct rdma_link_slot *rs)
 {
-	if (rs->sending || !rs->answered)
-		return;
-	rs->answered = false;
+	slot_enter(rs, RDMA_SLOT_FREE);
 	rdma_link_unmap_data(rl, rs);
 	weft_link_complete(&rl->link, &rs->slot);
 }
@@ -157,15 +178,25 @@ static void response_received(struct rdma_link *rl, const struct nvme_cqe *cqe)
 	struct weft_link_slot *slot = weft_link_find_slot(&rl->link, cid);
 	struct rdma_link_slot *rs = slot ? rdma_link_slot_of(slot) : NULL;
 
-	if (!rs || !rs->posted || rs->answered) {
+	if (!rs || (rs->state != RDMA_SLOT_SENDING && rs->state != RDMA_SLOT_SENT)) {
 		weft_link_close(&rl->link, -EPROTO,
 				"a completion for command %u, which is not in flight", cid);
 		return;
 	}
 	slot->cqe = *cqe;
 	slot->moved = slot->data_len;
-	rs->answered = true;
-	complete_if_done(rl, rs);
+	if (rs->state == RDMA_SLOT_SENT)
+		complete_slot(rl, rs);
+	else
+		slot_enter(rs, RDMA_SLOT_ANSWERED);
+}
+
+static void send_completed(struct rdma_link *rl, struct rdma_link_slot *rs)
+{
+	if (rs->state == RDMA_SLOT_ANSWERED)
+		complete_slot(rl, rs);
+	else if (rs->state == RDMA_SLOT_SENDING)
+		slot_enter(rs, RDMA_SLOT_SENT);
 }
 
 static void recv_completed(struct rdma_link *rl, const struct ibv_wc *wc)
@@ -192,7 +223,6 @@ static void recv_completed(struct rdma_link *rl, const struct ibv_wc *wc)
 void rdma_link_wc_done(struct rdma_cq *cq, const struct ibv_wc *wc)
 {
 	struct rdma_link *rl = container_of(cq, struct rdma_link, cq);
-	struct rdma_link_slot *rs;
 
 	if (rl->state >= RDMA_LINK_CLOSING)
 		return;
@@ -201,8 +231,6 @@ void rdma_link_wc_done(struct rdma_cq *cq, const struct ibv_wc *wc)
 	} else if (wc->wr_id & WR_RECV) {
 		recv_completed(rl, wc);
 	} else {
-		rs = (struct rdma_link_slot *)(uintptr_t)wc->wr_id;
-		rs->sending = false;
-		complete_if_done(rl, rs);
+		send_completed(rl, (struct rdma_link_slot *)(uintptr_t)wc->wr_id);
 	}
 }

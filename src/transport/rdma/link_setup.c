@@ -1,5 +1,6 @@
 /* link_setup.c - sets up the host's RDMA connection: address, adapter, route, connection. Each step
  * is an event, and every rejection becomes a sentence. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -52,8 +53,10 @@ static void link_device_fatal(struct rdma_async_subscriber *async)
 
 static int use_adapter(struct rdma_link *rl, struct weft_err *err)
 {
-	int rc = rdma_dev_get(rl->id->verbs, &rl->dev, err);
+	int rc;
 
+	assert(!rl->dev && !rl->async_open);
+	rc = rdma_dev_get(rl->id->verbs, &rl->dev, err);
 	if (rc < 0)
 		return rc;
 	rdma_mr_cache_init(&rl->mrs, &rl->dev->host);
@@ -72,7 +75,7 @@ static void address_found(struct rdma_link *rl)
 		weft_link_close(&rl->link, rc, "%s", err.text);
 		return;
 	}
-	rl->state = RDMA_LINK_ROUTE;
+	rdma_link_enter(rl, RDMA_LINK_ROUTE);
 	if (rdma_verbs->resolve_route(rl->id, (int)rl->link.options.setup_ms) < 0)
 		fail_setup(rl, -errno, "route");
 }
@@ -126,6 +129,7 @@ static int create_queue_resources(struct rdma_link *rl, struct weft_err *err)
 	uint32_t entries = rl->link.options.depth + 1 + rl->receives;
 	int rc;
 
+	assert(rl->async_open && !rl->has_cq && !rl->mr);
 	if (entries > (uint32_t)rl->dev->attr.max_cqe ||
 	    rl->receives > (uint32_t)rl->dev->attr.max_qp_wr)
 		return weft_fail(err, -EINVAL, "%s takes at most %d commands at a time: use depth=",
@@ -187,7 +191,7 @@ static void route_found(struct rdma_link *rl)
 		weft_link_close(&rl->link, rc, "%s", err.text);
 		return;
 	}
-	rl->state = RDMA_LINK_CONNECTING;
+	rdma_link_enter(rl, RDMA_LINK_CONNECTING);
 	rc = request_connection(rl);
 	if (rc < 0)
 		fail_setup(rl, rc, "connect");
@@ -205,7 +209,7 @@ static void link_established(struct rdma_link *rl, const struct rdma_conn_param 
 		return;
 	}
 	weft_timer_stop(rl->link.reactor, &rl->timer);
-	rl->state = RDMA_LINK_OPEN;
+	rdma_link_enter(rl, RDMA_LINK_OPEN);
 	rl->opened = true;
 	rdma_query_path(rl->id, &rl->link.path);
 	rl->link.ops->ready(&rl->link);

@@ -4,6 +4,7 @@
  *   listening ──the adapter of its address goes──▶ away ──every second──▶ listening again
  *
  * The private data of a request is copied before the event is acknowledged, which frees it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,10 @@ struct rdma_listener {
 
 void rdma_cm_channel_put(struct rdma_cm_channel *channel)
 {
-	if (atomic_fetch_sub(&channel->refs, 1) > 1)
+	unsigned refs = atomic_fetch_sub(&channel->refs, 1);
+
+	assert(refs);
+	if (refs > 1)
 		return;
 	rdma_verbs->destroy_event_channel(channel->channel);
 	free(channel);
@@ -85,7 +89,7 @@ static struct rdma_conn_request *parse_request(struct rdma_listener *rl,
 	return conn_req;
 }
 
-static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
+static void on_connect_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *id = event->id;
 	enum nvme_rdma_status sts;
@@ -111,11 +115,13 @@ static void on_request(struct rdma_listener *rl, struct rdma_cm_event *event)
 
 /* --- listening -------------------------------------------------------------------------------- */
 
-static int listen_at(struct rdma_listener *rl, const struct sockaddr_storage *addr)
+static int listen_at_address(struct rdma_listener *rl, const struct sockaddr_storage *addr)
 {
 	struct sockaddr_storage at = *addr;
 	int on = 1, rc;
 
+	assert_on(rl->l.control);
+	assert(!rl->id);
 	if (rdma_verbs->create_id(rl->channel->channel, &rl->id, rl, RDMA_PS_TCP) < 0)
 		return -errno;
 	rdma_verbs->set_option(rl->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
@@ -150,7 +156,7 @@ static void retry_listen(struct weft_timer *timer)
 	struct rdma_listener *rl = container_of(timer, struct rdma_listener, retry_timer);
 	char text[WEFT_URI_MAX];
 
-	if (listen_at(rl, &rl->l.addr) < 0) {
+	if (listen_at_address(rl, &rl->l.addr) < 0) {
 		weft_timer_set(rl->l.control, &rl->retry_timer, RETRY_MS);
 		return;
 	}
@@ -168,7 +174,7 @@ static void cm_channel_readable(struct rdma_watch *watch)
 		bool ours = event->id == rl->id;
 
 		if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			on_request(rl, event);
+			on_connect_request(rl, event);
 			continue;
 		}
 		rdma_verbs->ack_cm_event(event);
@@ -206,7 +212,7 @@ static int listener_open(struct rdma_listener *rl, const struct sockaddr_storage
 	int rc = channel_create(&rl->channel);
 
 	if (rc == 0)
-		rc = listen_at(rl, addr);
+		rc = listen_at_address(rl, addr);
 	if (rc < 0)
 		return rc;
 	rl->retry_timer.fn = retry_listen;
@@ -255,5 +261,6 @@ int rdma_target_listen(struct weft_listener **l, struct weft_reactor *control,
 
 void rdma_target_unlisten(struct weft_listener *l)
 {
+	assert_on(l->control);
 	rdma_watch_end(&container_of(l, struct rdma_listener, l)->watch);
 }

@@ -9,6 +9,7 @@
  * A refusal is remembered, or every I/O would try again; it is forgotten when the retry epoch
  * moves: a region or a connection came or went, or rdma_mr_cache_retry_refused(). Until then the
  * memory counts as not registered, and its pages are not pinned. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +36,11 @@ static struct iovec granule_at(const struct weft_region *region, size_t index)
 {
 	size_t granule = region->granule, left = region->size - index * granule;
 
+	assert(index * granule < region->size);
 	return (struct iovec){ region->base + index * granule, left < granule ? left : granule };
 }
 
-static void deregister(struct weft_region_registration *reg, struct weft_region *region)
+static void deregister_region_mrs(struct weft_region_registration *reg, struct weft_region *region)
 {
 	struct rdma_region_mrs *rmrs = container_of(reg, struct rdma_region_mrs, reg);
 
@@ -70,8 +72,9 @@ static struct rdma_region_mrs *attach_region(struct weft_region *region,
 		rmrs = calloc(1, sizeof(*rmrs) + count * sizeof(rmrs->mrs[0]));
 		if (rmrs) {
 			rmrs->count = count;
-			rmrs->reg = (struct weft_region_registration){ .owner = side,
-								       .deregister = deregister };
+			rmrs->reg = (struct weft_region_registration){
+				.owner = side, .deregister = deregister_region_mrs
+			};
 			weft_list_push(&region->registrations, &rmrs->reg.link);
 		}
 	}
@@ -163,6 +166,7 @@ static void register_mr(struct rdma_mr_cache *mrs, struct weft_region *region,
 {
 	struct ibv_mr *mr;
 
+	assert(!key->mr);
 	weft_region_pin(region, at->iov_base, at->iov_len);
 	mr = register_with_adapter(mrs->side, region, at);
 	if (mr) {

@@ -4,19 +4,22 @@
  *
  * Ending takes several turns, because the reactor must forget a descriptor before the library
  * closes it; a connection that comes meanwhile gets a new poll group. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "transport/rdma/rdma.h"
 
 /* That of connections that come now; NULL: none. */
-static struct rdma_poll_group *current(const struct weft_poll_group *group)
+static struct rdma_poll_group *current_poll_group(const struct weft_poll_group *group)
 {
 	return group->own[weft_transport_index(&weft_rdma)];
 }
 
-static void set_current(struct weft_poll_group *group, struct rdma_poll_group *poll_group)
+static void set_current_poll_group(struct weft_poll_group *group,
+				   struct rdma_poll_group *poll_group)
 {
 	group->own[weft_transport_index(&weft_rdma)] = poll_group;
 }
@@ -38,6 +41,8 @@ static void poll_group_ended(struct rdma_watch *watch)
 	struct rdma_poll_group *poll_group = container_of(watch, struct rdma_poll_group, watch);
 	struct weft_poll_group *group = poll_group->group;
 
+	assert(!poll_group->conns && weft_list_empty(&poll_group->pollers));
+	assert(current_poll_group(group) != poll_group);
 	rdma_verbs->destroy_event_channel(poll_group->channel);
 	free(poll_group);
 	atomic_fetch_sub(&group->nqpairs, 1); /* the poll group may be destroyed now */
@@ -62,7 +67,7 @@ static int poll_group_create(struct weft_poll_group *group, struct rdma_poll_gro
 	rc = rdma_watch_start(&poll_group->watch, group->reactor, poll_group->channel->fd);
 	if (rc < 0)
 		goto destroy_channel;
-	set_current(group, poll_group);
+	set_current_poll_group(group, poll_group);
 	*out = poll_group;
 	return 0;
 
@@ -106,9 +111,10 @@ static int find_or_create_poller(struct rdma_poll_group *poll_group, struct ibv_
 int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
 		    struct rdma_poller **poller, struct weft_err *err)
 {
-	struct rdma_poll_group *poll_group = current(group);
+	struct rdma_poll_group *poll_group = current_poll_group(group);
 	int rc = poll_group ? 0 : poll_group_create(group, &poll_group);
 
+	assert_on(group->reactor);
 	if (rc < 0) {
 		atomic_fetch_sub(&group->nqpairs, 1);
 		return weft_fail(err, rc, "connection events: %s", strerror(-rc));
@@ -121,7 +127,7 @@ int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
 	} else if (poll_group->conns) {
 		atomic_fetch_sub(&group->nqpairs, 1);
 	} else {
-		set_current(group, NULL);
+		set_current_poll_group(group, NULL);
 		rdma_watch_end(&poll_group->watch);
 	}
 	return rc;
@@ -130,13 +136,14 @@ int rdma_poller_get(struct weft_poll_group *group, struct ibv_context *ctx,
 void rdma_poller_put(struct rdma_poller *poller, struct rdma_cm_id *id)
 {
 	struct rdma_poll_group *poll_group = poller->poll_group;
-	bool last = !--poll_group->conns;
+	bool last = !weft_count_down(poll_group->conns);
 
-	if (last && current(poll_group->group) == poll_group)
-		set_current(poll_group->group, NULL);
+	assert_on(poll_group->group->reactor);
+	if (last && current_poll_group(poll_group->group) == poll_group)
+		set_current_poll_group(poll_group->group, NULL);
 	if (!last)
 		atomic_fetch_sub(&poll_group->group->nqpairs, 1);
-	if (--poller->conns) {
+	if (weft_count_down(poller->conns)) {
 		if (id)
 			rdma_verbs->destroy_id(id);
 		return;

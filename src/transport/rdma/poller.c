@@ -4,6 +4,7 @@
  *
  * If a completion queue, the SRQ or the adapter fails, all connections of the poller are closed,
  * and new ones get a new poller. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,8 @@ void rdma_poller_add_conn(struct rdma_conn *conn)
 {
 	struct rdma_conn **at = conn_bucket(conn->poller, conn->qp_num);
 
+	assert_on(conn->qp.group->reactor);
+	assert(!conn->next && *at != conn);
 	conn->next = *at;
 	*at = conn;
 	conn->poller->claimed += conn->depth;
@@ -36,6 +39,7 @@ void rdma_poller_remove_conn(struct rdma_conn *conn)
 	if (!*at)
 		return;
 	*at = conn->next;
+	assert(conn->poller->claimed >= conn->depth);
 	conn->poller->claimed -= conn->depth;
 }
 
@@ -43,6 +47,7 @@ void rdma_poller_remove_conn(struct rdma_conn *conn)
 
 static void poller_broke(struct rdma_poller *poller, const char *why)
 {
+	assert_on(poller->poll_group->group->reactor);
 	poller->broken = true;
 	for (unsigned i = 0; i < RDMA_CONN_BUCKETS; i++)
 		for (struct rdma_conn *conn = poller->conns_by_qp_num[i]; conn; conn = conn->next)
@@ -133,6 +138,7 @@ int rdma_poller_claim_cq(struct rdma_poller *poller, uint32_t entries, struct rd
 		rc = poller_add_cq(poller, size, &cq, err);
 	if (rc < 0)
 		return rc;
+	assert(cq->room >= entries);
 	cq->room -= entries;
 	*out = cq;
 	return 0;
@@ -144,6 +150,8 @@ static void poller_free(struct rdma_poller *poller)
 {
 	struct rdma_poll_group *poll_group = poller->poll_group;
 
+	assert(!poller->conns && !poller->claimed && !poller->async_open);
+	assert(weft_list_empty(&poller->cqs));
 	if (poller->uses_srq)
 		rdma_recvs_end(&poller->recvs);
 	rdma_resp_bufs_destroy(&poller->resp_bufs);
@@ -168,11 +176,11 @@ static void async_unsubscribed(struct rdma_async_subscriber *async)
 
 static void poller_cq_closed(struct rdma_cq *cq)
 {
-	struct rdma_poller_cq *lane_cq = container_of(cq, struct rdma_poller_cq, cq);
-	struct rdma_poller *poller = lane_cq->poller;
+	struct rdma_poller_cq *poller_cq = container_of(cq, struct rdma_poller_cq, cq);
+	struct rdma_poller *poller = poller_cq->poller;
 
-	weft_list_remove(&lane_cq->link);
-	free(lane_cq);
+	weft_list_remove(&poller_cq->link);
+	free(poller_cq);
 	if (weft_list_empty(&poller->cqs) && !poller->async_open)
 		poller_free(poller);
 }
@@ -181,6 +189,7 @@ void rdma_poller_close(struct rdma_poller *poller)
 {
 	struct rdma_poller_cq *cq, *next;
 
+	assert(!poller->conns && poller->async_open);
 	weft_list_for_each_safe(cq, next, &poller->cqs, link) {
 		rdma_async_events_remove(&cq->events);
 		rdma_cq_close(&cq->cq);
@@ -249,7 +258,7 @@ int rdma_poller_create(struct rdma_poll_group *poll_group, struct rdma_dev *dev,
 	rdma_mr_cache_init(&poller->mrs, &dev->target);
 	rc = rdma_resp_bufs_init(&poller->resp_bufs);
 	if (rc < 0) {
-		weft_fail(err, rc, "no memory for answers");
+		weft_fail(err, rc, "no memory for response buffers");
 		goto free_poller;
 	}
 	rc = create_shared_receives(poller, err);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "transport/rdma/rdma.h"
 
 struct batch {
@@ -125,6 +126,7 @@ static void add_fetch(struct batch *b, struct rdma_req *rreq)
 	last->wr_id = (uintptr_t)rreq | RDMA_WR_LAST_READ;
 	last->send_flags = IBV_SEND_SIGNALED;
 	rreq->reading = true;
+	assert(conn->wrs >= rreq->wrs);
 	conn->reads += rreq->wrs;
 	conn->wrs -= rreq->wrs;
 	chain_started(conn);
@@ -166,6 +168,7 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 		rreq->req.cqe.status = cpu_to_le16(SC_GENERIC(DATA_XFER_ERROR) << 1);
 	}
 	add_response(b, rreq);
+	assert(b->conn->wrs >= rreq->wrs && b->n <= RDMA_BATCH);
 	b->conn->wrs -= rreq->wrs;
 	chain_started(b->conn);
 	/* The host may have the reply, and its next command may be here, before we see that the
@@ -175,7 +178,7 @@ static void add_reply(struct batch *b, struct rdma_req *rreq)
 
 /* --- posting ---------------------------------------------------------------------------------- */
 
-static bool has_room(const struct batch *b, const struct rdma_req *rreq)
+static bool batch_has_room(const struct batch *b, const struct rdma_req *rreq)
 {
 	unsigned most = rreq->nblocks + 1u;
 
@@ -189,7 +192,7 @@ static bool may_read(const struct rdma_conn *conn, const struct rdma_req *rreq)
 	return !conn->reads || conn->reads + rreq->nblocks <= conn->reads_max;
 }
 
-static struct rdma_req *first_of(struct weft_list *list)
+static struct rdma_req *first_request_of(struct weft_list *list)
 {
 	return weft_list_empty(list) ? NULL : container_of(list->next, struct rdma_req, link);
 }
@@ -197,6 +200,7 @@ static struct rdma_req *first_of(struct weft_list *list)
 /* If the adapter refuses to register a namespace's own memory, the data is copied to a buffer. */
 static void copy_to_buffer(struct rdma_conn *conn, struct weft_req *req)
 {
+	assert(req->shared && req->data != req->out.at);
 	memcpy(req->out.at, req->data, req->reply_len);
 	weft_guard_unlock_read(req->guard, req->data, req->reply_len);
 	weft_counter_add(&conn->qp.stats.copied_bytes, req->reply_len);
@@ -228,12 +232,13 @@ static void gather_batch(struct batch *b)
 	struct rdma_conn *conn = b->conn;
 	struct rdma_req *rreq;
 
-	while ((rreq = first_of(&conn->replies)) && has_room(b, rreq) &&
+	while ((rreq = first_request_of(&conn->replies)) && batch_has_room(b, rreq) &&
 	       hold_reply_data(conn, rreq)) {
 		weft_list_remove(&rreq->link);
 		add_reply(b, rreq);
 	}
-	while ((rreq = first_of(&conn->fetches)) && has_room(b, rreq) && may_read(conn, rreq)) {
+	while ((rreq = first_request_of(&conn->fetches)) && batch_has_room(b, rreq) &&
+	       may_read(conn, rreq)) {
 		weft_list_remove(&rreq->link);
 		add_fetch(b, rreq);
 	}
@@ -246,7 +251,7 @@ static void uncount_refused(struct batch *b, const struct ibv_send_wr *bad)
 {
 	for (; bad; bad = bad->next)
 		if ((bad->wr_id & RDMA_WR_KIND_MASK) != RDMA_WR_PART)
-			b->conn->chains--;
+			weft_count_down(b->conn->chains);
 }
 
 /* Some providers report that the adapter can invalidate keys, but do not implement it. */

@@ -130,9 +130,19 @@ struct rdma_req {
 enum rdma_state {
 	RDMA_ACCEPTING,
 	RDMA_OPEN,
-	RDMA_CLOSING, /* disconnected; the adapter flushes the work requests */
+	RDMA_CLOSING,   /* disconnected; the adapter flushes the work requests */
+	RDMA_UNFLUSHED, /* it has not done so within RDMA_DRAIN_MS */
+	RDMA_ANSWERING, /* it holds none of our buffers; the user answers the requests that it has */
 	RDMA_CLOSED,
 	RDMA_AWAIT_LAST_WQE, /* freed by the user; the adapter may still hold shared receives */
+};
+
+/* Of the adapter's queue pair. */
+enum rdma_qp_state {
+	RDMA_QP_NONE,
+	RDMA_QP_CREATED,
+	RDMA_QP_LAST_WQE, /* it is in error and has no receive any more */
+	RDMA_QP_DESTROYED,
 };
 
 struct rdma_conn {
@@ -142,7 +152,8 @@ struct rdma_conn {
 	struct rdma_cm_id *id;
 	struct rdma_conn *next; /* poller->conns_by_qp_num */
 	uint32_t qp_num;        /* of the adapter's queue pair */
-	enum rdma_state state;
+	enum rdma_state state;  /* close.c */
+	enum rdma_qp_state qp_state;
 	struct weft_timer timer; /* set-up, then draining */
 	struct weft_task finish_close;
 	struct weft_retry flush;
@@ -156,10 +167,6 @@ struct rdma_conn {
 	uint32_t reads_max, reads; /* RDMA READs that may be, and are under way */
 	uint32_t chains;           /* posted, their last completion not seen */
 	uint64_t moved_ns;         /* when one of them was last begun or ended */
-	bool drain_timed_out;      /* the adapter did not flush them within RDMA_DRAIN_MS */
-	bool aborted_all;          /* every request that waited for the host got its then() */
-	bool qp_destroyed;         /* the queue pair is gone */
-	bool last_wqe_reached;     /* it is in error and has no receive any more */
 	struct rdma_async_events events;
 };
 
@@ -256,6 +263,8 @@ void rdma_conn_async_event(struct rdma_async_events *events,
 void rdma_conn_wc_error(struct rdma_conn *conn, const struct ibv_wc *wc);
 
 /* close.c */
+void rdma_conn_enter(struct rdma_conn *conn, enum rdma_state state);
+void rdma_conn_qp_enter(struct rdma_conn *conn, enum rdma_qp_state state);
 void rdma_close_init(struct rdma_conn *conn);
 /* Destroys the queue pair, and gives back what it had claimed. */
 void rdma_conn_destroy_qp(struct rdma_conn *conn);

@@ -5,6 +5,7 @@
  *                                          └─ with data in it: held until it is answered ─▶ idle
  *
  * Commands lie side by side, their data on pages of its own, as storage likes it. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,25 +40,25 @@ static int fill_recv_wr(struct rdma_recvs *recvs, struct rdma_recv *recv, struct
 	return 0;
 }
 
-static void make_idle(struct rdma_recvs *recvs, struct rdma_recv *recv)
+static void recv_make_idle(struct rdma_recvs *recvs, struct rdma_recv *recv)
 {
 	recv->next = recvs->idle;
 	recvs->idle = recv;
 }
 
 /* Receives that the adapter refuses are idle again. */
-static int post_chain(struct rdma_recvs *recvs, struct ibv_recv_wr *wr)
+static int post_recv_chain(struct rdma_recvs *recvs, struct ibv_recv_wr *wr)
 {
 	struct ibv_recv_wr *bad = wr;
 	int rc = recvs->srq ? rdma_verbs->post_srq_recv(recvs->srq, wr, &bad) :
 			      rdma_verbs->post_recv(recvs->qp, wr, &bad);
 
 	for (; rc && bad; bad = bad->next)
-		make_idle(recvs, (struct rdma_recv *)(uintptr_t)bad->wr_id);
+		recv_make_idle(recvs, (struct rdma_recv *)(uintptr_t)bad->wr_id);
 	return -abs(rc); /* soft iWARP's provider returns -errno */
 }
 
-static int post_some(struct rdma_recvs *recvs)
+static int post_recv_batch(struct rdma_recvs *recvs)
 {
 	struct ibv_recv_wr wr[POST_BATCH];
 	struct ibv_sge sge[POST_BATCH][2];
@@ -72,15 +73,15 @@ static int post_some(struct rdma_recvs *recvs)
 			wr[n - 1].next = &wr[n];
 		n++;
 	}
-	return n ? post_chain(recvs, wr) : rc;
+	return n ? post_recv_chain(recvs, wr) : rc;
 }
 
-static int post_all(struct rdma_recvs *recvs)
+static int post_idle_recvs(struct rdma_recvs *recvs)
 {
 	int rc = 0;
 
 	while (recvs->idle && rc == 0)
-		rc = post_some(recvs);
+		rc = post_recv_batch(recvs);
 	return rc;
 }
 
@@ -91,7 +92,7 @@ void rdma_recvs_post(struct rdma_recvs *recvs)
 
 	if (weft_heap_has(&recvs->retry_timer.node))
 		return;
-	rc = post_all(recvs);
+	rc = post_idle_recvs(recvs);
 	recvs->failing = rc < 0;
 	if (rc == 0)
 		return;
@@ -100,12 +101,12 @@ void rdma_recvs_post(struct rdma_recvs *recvs)
 		recvs->failed(recvs, rc);
 }
 
-static void post_task(struct weft_task *task)
+static void post_recvs_at_turn_end(struct weft_task *task)
 {
 	rdma_recvs_post(container_of(task, struct rdma_recvs, post));
 }
 
-static void post_retry(struct weft_timer *timer)
+static void retry_post_recvs(struct weft_timer *timer)
 {
 	struct rdma_recvs *recvs = container_of(timer, struct rdma_recvs, retry_timer);
 
@@ -117,13 +118,15 @@ void rdma_recv_put(struct rdma_recv *recv)
 {
 	struct rdma_recvs *recvs = recv->owner;
 
-	make_idle(recvs, recv);
+	assert(recv >= recvs->recvs && recv < recvs->recvs + recvs->made);
+	recv_make_idle(recvs, recv);
 	if (recvs->srq || recvs->qp)
 		weft_reactor_defer(recvs->reactor, &recvs->post);
 }
 
 int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 {
+	assert_on(recvs->reactor);
 	if (count > recvs->room)
 		count = recvs->room;
 	for (; recvs->made < count; recvs->made++) {
@@ -133,9 +136,9 @@ int rdma_recvs_grow(struct rdma_recvs *recvs, uint32_t count)
 		recv->sqe = (union nvme_sqe *)(recvs->pages + (size_t)recvs->made * RDMA_COMMAND);
 		recv->data = recvs->pages + commands_size(recvs) +
 			     (size_t)recvs->made * RDMA_CAPSULE_DATA;
-		make_idle(recvs, recv);
+		recv_make_idle(recvs, recv);
 	}
-	return post_all(recvs);
+	return post_idle_recvs(recvs);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
@@ -162,11 +165,13 @@ int rdma_recvs_init(struct rdma_recvs *recvs, struct rdma_mr_cache *mrs, struct 
 {
 	int rc;
 
+	assert_on(r);
+	assert(room && recvs->failed && !recvs->made);
 	recvs->mrs = mrs;
 	recvs->reactor = r;
 	recvs->room = room;
-	recvs->retry_timer.fn = post_retry;
-	weft_task_init(&recvs->post, post_task);
+	recvs->retry_timer.fn = retry_post_recvs;
+	weft_task_init(&recvs->post, post_recvs_at_turn_end);
 	rc = alloc_receives(recvs);
 	if (rc == 0 && pd)
 		rc = init_srq(recvs, pd);
@@ -186,6 +191,7 @@ void rdma_recvs_stop(struct rdma_recvs *recvs)
 /* The adapter holds none of them any more. */
 void rdma_recvs_end(struct rdma_recvs *recvs)
 {
+	assert(!recvs->held);
 	rdma_recvs_stop(recvs);
 	if (recvs->srq)
 		rdma_verbs->destroy_srq(recvs->srq);

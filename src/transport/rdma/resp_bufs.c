@@ -2,11 +2,12 @@
  *
  * A CQE is 16 bytes, and most adapters take it inline with the SEND. Some cannot, and soft iWARP
  * cannot for SEND with invalidate: then the adapter reads the CQE from one of these buffers. */
+#include <assert.h>
 #include <errno.h>
 
 #include "transport/rdma/rdma.h"
 
-enum { ANSWER_BYTES = 64 };
+enum { RESP_BUF_BYTES = 64 };
 
 static void nobody_waits(void *arg)
 {
@@ -14,8 +15,8 @@ static void nobody_waits(void *arg)
 
 int rdma_resp_bufs_init(struct rdma_resp_bufs *resp_bufs)
 {
-	size_t size = (size_t)ANSWER_BYTES * RDMA_RESP_BUFS_MAX;
-	int rc = weft_pool_init(&resp_bufs->pool, ANSWER_BYTES, RDMA_RESP_BUFS_MAX, nobody_waits,
+	size_t size = (size_t)RESP_BUF_BYTES * RDMA_RESP_BUFS_MAX;
+	int rc = weft_pool_init(&resp_bufs->pool, RESP_BUF_BYTES, RDMA_RESP_BUFS_MAX, nobody_waits,
 				NULL);
 
 	if (rc < 0)
@@ -39,6 +40,7 @@ int rdma_resp_buf_get(struct rdma_poller *poller, struct rdma_req *rreq, struct 
 
 	if (!at)
 		return -ENOMEM;
+	assert(!rreq->resp_buf);
 	rreq->resp_buf = at;
 	if (!rdma_mr_cache_find(&poller->mrs, at, sizeof(*at), &mr)) {
 		rdma_resp_buf_put(poller, rreq);

@@ -2,6 +2,7 @@
  *
  * An SGL is checked once, here. An error is kept until the user wants the data: a command that
  * moves none may carry anything. */
+#include <assert.h>
 #include <string.h>
 
 #include "transport/rdma/rdma.h"
@@ -25,6 +26,7 @@ static uint16_t add_block(struct rdma_req *rreq, const struct nvme_keyed_sgl *sg
 		return SC_GENERIC(SGL_INVALID_TYPE) | SC_DNR;
 	if (sgl->type == NVME_SGL_KEYED_INVALIDATE && !rreq->nblocks)
 		rreq->invalidate = true;
+	assert(rreq->nblocks < RDMA_DESCRIPTORS);
 	rreq->blocks[rreq->nblocks++] = (struct rdma_block){
 		.addr = le64_to_cpu(sgl->addr),
 		.length = length,
@@ -178,6 +180,7 @@ static void start_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32
 		charge_range_list(conn, rreq);
 	else if (rreq->recv && recv->owner->held >= recv->owner->room / 2)
 		copy_out_of_receive(conn, rreq);
+	assert(!rreq->recv || rreq->recv == recv);
 	if (rreq->recv)
 		recv->owner->held++;
 	else

@@ -3,11 +3,13 @@
  *   fetch() ─▶ fetches ─▶ post.c ─▶ RDMA READ ─▶ the data is here
  *   reply() ─▶ replies ─▶ post.c ─▶ RDMA WRITE, SEND ─▶ the slot is free
  *        └ data in memory without an MR: waits for a buffer ─▶ replies */
+#include <assert.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "transport/rdma/rdma.h"
 
-static void flush_soon(struct rdma_conn *conn)
+static void rdma_flush_soon(struct rdma_conn *conn)
 {
 	weft_reactor_defer(conn->qp.group->reactor, &conn->flush.task);
 }
@@ -21,7 +23,7 @@ void rdma_tx_init(struct rdma_conn *conn)
 
 void rdma_close_when_sent(struct weft_qpair *qp)
 {
-	flush_soon(rdma_conn_of(qp));
+	rdma_flush_soon(rdma_conn_of(qp));
 }
 
 /* --- fetch and reply -------------------------------------------------------------------------- */
@@ -35,8 +37,10 @@ void rdma_fetch(struct weft_req *req, uint32_t len)
 		weft_req_fetched(req, SC_GENERIC(ABORT_QUEUE));
 		return;
 	}
+	assert(req->state == WEFT_REQ_AWAIT_DATA);
+	assert(weft_list_empty(&rdma_req_of(req)->link));
 	weft_list_push(&conn->fetches, &rdma_req_of(req)->link);
-	flush_soon(conn);
+	rdma_flush_soon(conn);
 }
 
 bool rdma_abort_fetch(struct weft_req *req)
@@ -53,9 +57,9 @@ static void release_receive(struct rdma_req *rreq)
 {
 	if (!rreq->recv)
 		return;
-	rreq->recv->owner->held--;
+	weft_count_down(rreq->recv->owner->held);
 	if (rdma_carries_ranges(&rreq->req))
-		rreq->req.qp->rx_quota->range_lists--;
+		weft_count_down(rreq->req.qp->rx_quota->range_lists);
 	rdma_recv_put(rreq->recv);
 	rreq->recv = NULL;
 }
@@ -73,9 +77,10 @@ static bool is_registered(struct rdma_mr_cache *mrs, const char *at, size_t len)
 
 static void queue_reply(struct rdma_conn *conn, struct rdma_req *rreq)
 {
+	assert(!rreq->reading && weft_list_empty(&rreq->link));
 	rreq->wrs = 0;
 	weft_list_push(&conn->replies, &rreq->link);
-	flush_soon(conn);
+	rdma_flush_soon(conn);
 }
 
 static void drop_reply(struct rdma_conn *conn, struct rdma_req *rreq)
@@ -89,7 +94,7 @@ static void reply_buffer_available(struct weft_pool_waiter *waiter, void *at)
 	struct weft_req *req = container_of(waiter, struct weft_req, waiter);
 	struct rdma_conn *conn = rdma_conn_of(req->qp);
 
-	conn->replies_waiting--;
+	weft_count_down(conn->replies_waiting);
 	req->out.at = at;
 	if (conn->state < RDMA_CLOSING)
 		queue_reply(conn, rdma_req_of(req));
@@ -128,6 +133,7 @@ void rdma_reply(struct weft_req *req)
 
 void rdma_hold_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 {
+	assert(!rreq->held);
 	rreq->held = true;
 	if (!conn->qp.guarded_replies++)
 		weft_poll_group_start_reclaim(conn->qp.group);
@@ -138,7 +144,7 @@ static void release_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 	if (!rreq->held)
 		return;
 	rreq->held = false;
-	conn->qp.guarded_replies--;
+	weft_count_down(conn->qp.guarded_replies);
 	weft_guard_unlock_read(rreq->req.guard, rreq->req.data, rreq->req.reply_len);
 }
 
@@ -146,9 +152,10 @@ static void release_shared(struct rdma_conn *conn, struct rdma_req *rreq)
 
 static void read_completed(struct rdma_conn *conn, struct rdma_req *rreq, bool well)
 {
+	assert(conn->reads >= rreq->wrs && conn->wrs + rreq->wrs <= conn->wrs_max);
 	conn->reads -= rreq->wrs;
 	conn->wrs += rreq->wrs;
-	conn->chains--;
+	weft_count_down(conn->chains);
 	rreq->reading = false;
 	rreq->wrs = 0;
 	if (well && conn->state < RDMA_CLOSING)
@@ -158,7 +165,8 @@ static void read_completed(struct rdma_conn *conn, struct rdma_req *rreq, bool w
 static void response_completed(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	conn->wrs += rreq->wrs;
-	conn->chains--;
+	assert(conn->wrs <= conn->wrs_max);
+	weft_count_down(conn->chains);
 	rdma_resp_buf_put(conn->poller, rreq);
 	release_shared(conn, rreq);
 	weft_req_release(&rreq->req);
@@ -179,11 +187,11 @@ void rdma_send_completed(const struct ibv_wc *wc)
 		read_completed(conn, rreq, well);
 	else if ((wc->wr_id & RDMA_WR_KIND_MASK) == RDMA_WR_RESPONSE)
 		response_completed(conn, rreq);
-	flush_soon(conn);
+	rdma_flush_soon(conn);
 	rdma_finish_close_soon(conn);
 }
 
-static void abort_one(struct rdma_conn *conn, struct rdma_req *rreq)
+static void abort_request(struct rdma_conn *conn, struct rdma_req *rreq)
 {
 	rreq->reading = false;
 	if (rreq->req.state == WEFT_REQ_REPLYING || rreq->req.state == WEFT_REQ_DRAINING) {
@@ -197,12 +205,13 @@ static void abort_one(struct rdma_conn *conn, struct rdma_req *rreq)
 
 void rdma_tx_abort_all(struct rdma_conn *conn)
 {
+	assert(conn->state == RDMA_ANSWERING);
 	weft_retry_cancel(&conn->flush);
 	conn->chains = conn->replies_waiting = 0;
 	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
 		struct weft_req *req = weft_qpair_req(&conn->qp, i);
 
 		if (req)
-			abort_one(conn, rdma_req_of(req));
+			abort_request(conn, rdma_req_of(req));
 	}
 }

@@ -2,6 +2,7 @@
  * and so does the reactor: the reactor gets a duplicate. */
 #include "transport/rdma/watch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -27,6 +28,8 @@ int rdma_watch_start(struct rdma_watch *watch, struct weft_reactor *r, int fd)
 {
 	int flags = fcntl(fd, F_GETFL), own, rc;
 
+	assert_driving(r);
+	assert(watch->readable && watch->ended);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return -errno;
 	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -45,6 +48,8 @@ int rdma_watch_start(struct rdma_watch *watch, struct weft_reactor *r, int fd)
 
 void rdma_watch_end(struct rdma_watch *watch)
 {
+	assert_driving(watch->sock.reactor);
+	assert(!watch->ending);
 	watch->ending = true;
 	weft_sock_close(&watch->sock);
 }
