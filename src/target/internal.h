@@ -40,6 +40,7 @@ enum {
 	TGT_DRAINING_BUCKETS = 64,
 	TGT_DSM_RANGES = 256,
 	TGT_RANGE_LISTS_MAX = 64, /* range lists that a tenant has in buffers of a reactor */
+	TGT_PAIRS_MAX = 16, /* fused pairs of a tenant on a reactor that want their namespace */
 	TGT_DSM_BLOCKS = 1 << 18, /* blocks that one command deallocates */
 	TGT_ACWU = 7,             /* blocks of Compare and Write, 0's based */
 	TGT_COPY_RANGES = 128,
@@ -285,10 +286,10 @@ static inline bool tgt_store_is_frozen(const struct weft_target *t)
 
 struct tgt_write_data_ops;
 
-/* Which stage a command that is done in pieces is in: see io/range_lists.c, io/bulk.c. */
+/* What a command waits for: see io/tenant_limit.c, io/bulk.c. */
 enum tgt_waits {
 	TGT_WAITS_NOT,
-	TGT_WAITS_FOR_LIST,
+	TGT_WAITS_FOR_TENANT, /* its tenant has too many of its kind under way */
 	TGT_WAITS_FOR_TURN,
 	TGT_WAITS_FOR_UNQUIESCE,
 	/* From here on a piece of the command is under way. */
@@ -306,13 +307,13 @@ struct tgt_req {
 	uint64_t bytes_done;        /* bytes done of the range under way */
 	void *host_data;            /* what the host sent */
 	uint32_t length;
-	uint32_t piece;    /* bytes of the piece under way: see io/bulk.c */
-	uint16_t range;    /* index of a Copy's or DSM's range */
-	bool writer;       /* counted as one that changes data */
-	bool pinned;       /* its data is the namespace's own memory: counted until it is sent */
-	bool fused;        /* it and its partner have quiesced the namespace */
-	bool list_counted; /* its list of ranges is counted: see io/range_lists.c */
-	uint8_t waits;     /* enum tgt_waits */
+	uint32_t piece; /* bytes of the piece under way: see io/bulk.c */
+	uint16_t range; /* index of a Copy's or DSM's range */
+	bool writer;    /* counted as one that changes data */
+	bool pinned;    /* its data is the namespace's own memory: counted until it is sent */
+	bool fused;     /* it and its partner have quiesced the namespace */
+	bool counted;   /* as one of its tenant's: see io/tenant_limit.c */
+	uint8_t waits;  /* enum tgt_waits */
 	/* A generic status that it ends with before its next piece; 0: it goes on. */
 	uint8_t abort_status;
 
@@ -387,15 +388,21 @@ struct tgt_tenant {
 	struct weft_list flows; /* tgt_flow.ready: flows that have commands waiting, in turn */
 	struct weft_list ready; /* tgt_control_queue.ready, while there are any */
 };
+/* io/tenant_limit.c: commands of one kind, on one reactor. */
+struct tgt_tenant_limit {
+	/* Of a tenant. */
+	unsigned most, count;
+	struct weft_list flows;     /* weft_fair_flow.link: flows that have commands waiting */
+	struct weft_task wake_task; /* deferred only while there are any */
+	/* Of a flow: weft_req.link. */
+	struct weft_fair_flow waits;
+};
 /* What a flow, or an address of several flows, has waiting on one reactor; belongs to that
  * reactor. */
 struct tgt_flow_local {
 	struct weft_bulk_flow bulk;
 	struct weft_bufs_flows bufs;
-	/* Of a tenant: see io/range_lists.c. */
-	unsigned lists;
-	struct weft_list waiting;   /* weft_req.link: commands whose list is one too many */
-	struct weft_task wake_task; /* deferred only while there is one */
+	struct tgt_tenant_limit lists, pairs;
 	struct weft_rx_quota rx_quota;
 };
 /* One host: its commands for the control reactor, and its part on every reactor. */

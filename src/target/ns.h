@@ -163,5 +163,6 @@ void tgt_ns_quiesce_begin(struct tgt_ns_quiesce *quiesce,
 /* By the user that has it, on the reactor where quiesced() ran. */
 void tgt_ns_quiesce_end(struct tgt_ns *ns, struct weft_target *t);
 bool tgt_ns_quiesce_idle(const struct tgt_ns *ns);
+void tgt_ns_quiesces_refuse(struct tgt_ns *ns); /* those that wait; the namespace is removed */
 
 #endif

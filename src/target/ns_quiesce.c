@@ -1,9 +1,11 @@
 /* ns_quiesce.c - one user has a namespace for itself: a fused pair against writers, a resize
  * against everybody.
  *
- *   begin ─▶ (control reactor) queued ─▶ barrier: new commands wait, those at work end
- *       ─▶ quiesced()
+ *   begin ─▶ (control reactor) queued, resizes first ─▶ barrier: new commands wait, those at work
+ *       end ─▶ quiesced()
  *   end   ─▶ (control reactor) barrier: waiting commands go on ─▶ the next in the queue
+ *
+ * A tenant has few pairs in the queue (io/tenant_limit.c), and a removal refuses all that are in it.
  *
  * The namespace outlives the message that asks for it: its removal drains with a barrier, which
  * the asking reactor answers later.
@@ -69,6 +71,33 @@ static void quiesce_next(struct tgt_ns *ns)
 	tgt_barrier_start(ns->barrier);
 }
 
+static void quiesce_refuse(struct tgt_ns_quiesce *quiesce)
+{
+	quiesce->ns = NULL;
+	quiesce_notify_owner(quiesce);
+}
+
+void tgt_ns_quiesces_refuse(struct tgt_ns *ns)
+{
+	struct weft_list *link;
+
+	assert_on_control(ns->barrier->target);
+	assert(ns->removing);
+	while ((link = weft_list_pop(&ns->quiesces)))
+		quiesce_refuse(container_of(link, struct tgt_ns_quiesce, link));
+}
+
+/* Resizes come before pairs, in the order in which they were asked for. */
+static void quiesce_wait(struct tgt_ns *ns, struct tgt_ns_quiesce *quiesce)
+{
+	struct tgt_ns_quiesce *before;
+
+	weft_list_for_each(before, &ns->quiesces, link)
+		if (before->level < quiesce->level)
+			break;
+	weft_list_push(&before->link, &quiesce->link);
+}
+
 static void quiesce_enqueue(struct weft_msg *msg)
 {
 	struct tgt_ns_quiesce *quiesce = container_of(msg, struct tgt_ns_quiesce, msg);
@@ -76,11 +105,10 @@ static void quiesce_enqueue(struct weft_msg *msg)
 	bool idle = tgt_ns_quiesce_idle(ns);
 
 	if (ns->removing) {
-		quiesce->ns = NULL;
-		quiesce_notify_owner(quiesce);
+		quiesce_refuse(quiesce);
 		return;
 	}
-	weft_list_push(&ns->quiesces, &quiesce->link);
+	quiesce_wait(ns, quiesce);
 	if (idle)
 		quiesce_next(ns);
 }

@@ -89,6 +89,7 @@ static void ns_removal_begin(struct tgt_ns *ns, void (*done)(void *arg), void *a
 	ns->removing = true;
 	ns->removed = done;
 	ns->removed_arg = arg;
+	tgt_ns_quiesces_refuse(ns);
 	if (idle)
 		tgt_ns_drain_if_removed(ns);
 }

@@ -66,9 +66,8 @@ static void flow_local_init(struct tgt_flow_local *local, struct tgt_flow_local 
 {
 	weft_bulk_flow_init(&local->bulk, within ? &within->bulk : NULL);
 	weft_bufs_flows_init(&local->bufs, within ? &within->bufs : NULL);
-	local->lists = 0;
-	weft_list_init(&local->waiting);
-	weft_task_init(&local->wake_task, tgt_io_lists_wake_next);
+	tgt_limit_init(&local->lists, TGT_RANGE_LISTS_MAX);
+	tgt_limit_init(&local->pairs, TGT_PAIRS_MAX);
 	weft_rx_quota_init(&local->rx_quota);
 }
 
@@ -152,8 +151,7 @@ static bool flow_is_idle(const struct weft_target *t, const struct tgt_flow *flo
 	for (unsigned i = 0; i < t->npoll_groups; i++) {
 		const struct tgt_flow_local *local = &flow->per_reactor[i];
 
-		if (local->lists || !weft_list_empty(&local->waiting) ||
-		    !weft_list_empty(&local->wake_task.link) ||
+		if (!tgt_limit_is_idle(&local->lists) || !tgt_limit_is_idle(&local->pairs) ||
 		    !weft_list_empty(&local->bulk.fair.waiters))
 			return false;
 	}

@@ -144,8 +144,8 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 	struct tgt_req *treq = tgt_req(req);
 
 	switch (treq->waits) {
-	case TGT_WAITS_FOR_LIST:
-		tgt_io_list_unwait(req);
+	case TGT_WAITS_FOR_TENANT:
+		tgt_limit_unwait(req);
 		break;
 	case TGT_WAITS_FOR_TURN:
 		weft_reactor_bulk_cancel(tgt_io_bulk_queue(req), &treq->io.bulk_task);
@@ -161,7 +161,10 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 		return false;
 	}
 	assert(!tgt_ns_at_work(req));
-	tgt_io_finish(req, sc);
+	if (tgt_io_is_fused(req))
+		tgt_io_fused_abort(req, sc);
+	else
+		tgt_io_finish(req, sc);
 	return true;
 }
 

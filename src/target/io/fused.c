@@ -1,7 +1,7 @@
 /* fused.c - Compare and Write as a fused pair: no other write comes between them (NVM 1.0, 2.1.4).
  *
- *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ quiesce against writers
- *     ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
+ *   first (Compare) waits for second (Write) ─▶ both fetch their data ─▶ the tenant has few pairs
+ *     ─▶ quiesce against writers ─▶ compare ─▶ write, or abort it ─▶ end the quiesce
  *
  * Storage's data is read into ns->pair_buffer, which the Write uses after that, if storage wants
  * its data aligned. One pair is at work on a namespace at a time, so it is always free, and a pair
@@ -106,11 +106,17 @@ static void fused_quiesced(struct tgt_ns_quiesce *quiesce)
 
 /* --- both commands are here ------------------------------------------------------------------- */
 
-static void pair_quiesce(struct weft_req *first, struct tgt_ns *ns)
+static void pair_quiesce(struct weft_req *first)
 {
 	struct tgt_req *treq = tgt_req(first);
+	struct tgt_ns *ns;
+	uint16_t sc = tgt_ns_lookup(first, &ns);
 
-	assert(treq->data_ready && tgt_req(treq->partner)->data_ready);
+	assert(treq->data_ready && tgt_req(treq->partner)->data_ready && treq->counted);
+	if (sc) {
+		fail_pair(first, sc);
+		return;
+	}
 	treq->self = first;
 	treq->quiesce = (struct tgt_ns_quiesce){
 		.ns = ns,
@@ -123,18 +129,12 @@ static void pair_quiesce(struct weft_req *first, struct tgt_ns *ns)
 
 static void pair_data_ready(struct weft_req *first, struct weft_req *second)
 {
-	struct tgt_req *treq = tgt_req(first);
-	struct tgt_ns *ns;
-	uint16_t sc = tgt_ns_lookup(first, &ns);
-
-	if (treq->status)
-		fail_pair(first, treq->status);
+	if (tgt_req(first)->status)
+		fail_pair(first, tgt_req(first)->status);
 	else if (tgt_req(second)->status)
 		fail_pair(second, tgt_req(second)->status);
-	else if (sc)
-		fail_pair(first, sc);
 	else
-		pair_quiesce(first, ns);
+		tgt_limit_admit(first, pair_quiesce);
 }
 
 static void pair_fetched(struct weft_req *req, uint16_t sc)
@@ -148,6 +148,11 @@ static void pair_fetched(struct weft_req *req, uint16_t sc)
 	treq->data_ready = true;
 	if (other->data_ready)
 		pair_data_ready(is_first ? req : treq->partner, is_first ? treq->partner : req);
+}
+
+void tgt_io_fused_abort(struct weft_req *first, uint16_t sc)
+{
+	fail_pair(first, sc);
 }
 
 static bool pair_matches(const struct weft_req *first, const struct weft_req *second)

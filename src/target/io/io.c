@@ -174,8 +174,8 @@ void tgt_io_finish(struct weft_req *req, uint16_t status)
 	}
 	if (treq->waits)
 		tgt_io_piece_ends(req);
-	if (treq->list_counted)
-		tgt_io_list_release(req);
+	if (treq->counted)
+		tgt_limit_release(req);
 	if (tgt_ns_at_work(req))
 		tgt_ns_leave(req);
 	if (!status || req->qp->closing) {

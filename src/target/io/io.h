@@ -40,7 +40,7 @@ unsigned tgt_io_durability(struct weft_req *req, bool fua);
 /* io/write_data.c: commands that bring data */
 struct tgt_write_data_ops {
 	bool writer; /* it changes the namespace */
-	bool list;   /* it is a range list: see io/range_lists.c */
+	bool list;   /* it is a range list: see io/tenant_limit.c */
 	/* Before the data is fetched: 0, and how many bytes in tgt_req.length, or a status. */
 	uint16_t (*check_command)(struct weft_req *req, const struct tgt_ns *ns);
 	/* With the data at tgt_req.host_data and the namespace entered: 0 or a status. */
@@ -49,13 +49,16 @@ struct tgt_write_data_ops {
 };
 void tgt_io_write_data(struct weft_req *req, const struct tgt_write_data_ops *input);
 
-/* io/range_lists.c: commands that bring a list of ranges keep it until they end. Calls @fetch, now
- * or when their tenant has fewer lists. */
-void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req));
-void tgt_io_list_release(struct weft_req *req);
-void tgt_io_list_unwait(struct weft_req *req); /* takes a waiting command off the list */
-void tgt_io_lists_wake_next(struct weft_task *task);
-void tgt_io_lists_closing(struct weft_qpair *qp); /* ends commands of @qp that wait */
+/* io/tenant_limit.c */
+void tgt_limit_init(struct tgt_tenant_limit *limit, unsigned most);
+bool tgt_limit_is_idle(const struct tgt_tenant_limit *limit);
+/* @req is a range list, or first of a fused pair. Calls @start, now or when its tenant has fewer of
+ * that kind under way. */
+void tgt_limit_admit(struct weft_req *req, void (*start)(struct weft_req *req));
+void tgt_limit_release(struct weft_req *req);
+void tgt_limit_unwait(struct weft_req *req); /* it waits no more */
+void tgt_limit_wake_next(struct weft_task *task);
+void tgt_limits_closing(struct weft_qpair *qp); /* ends commands of @qp that wait */
 
 /* io/bulk.c: leaves the namespace; when it is this command's turn, enters again and calls @piece,
  * with a buffer at req->data for as much of @bytes as tgt_req.piece says; 0: it needs none. The
@@ -89,6 +92,12 @@ void tgt_io_shutdown(struct weft_msg *msg);
 
 /* io/fused.c */
 bool tgt_io_fused(struct weft_req *req); /* true: @req is one of a pair */
+static inline bool tgt_io_is_fused(const struct weft_req *req)
+{
+	return req->cmd.common.flags & NVME_FUSE_MASK;
+}
+/* Both commands of @first's pair, which waits for its tenant's others, end. */
+void tgt_io_fused_abort(struct weft_req *first, uint16_t sc);
 void tgt_io_fused_step(struct weft_req *req, uint16_t status);
 void tgt_io_fused_closing(struct tgt_queue *queue);
 

@@ -45,8 +45,8 @@ void tgt_io_write_data(struct weft_req *req, const struct tgt_write_data_ops *in
 		sc = input->check_command(req, ns);
 	if (sc)
 		tgt_io_finish(req, sc);
-	else if (input->list)
-		tgt_io_list_admit(req, write_data_fetch);
+	else if (input->list && !req->data)
+		tgt_limit_admit(req, write_data_fetch);
 	else
 		write_data_fetch(req);
 }
