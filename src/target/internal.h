@@ -518,10 +518,12 @@ void tgt_store_consumed(struct weft_subsys *s, enum tgt_store_consumer who, uint
 bool tgt_host_listed(const struct weft_subsys *s, const char *hostnqn); /* it is on the list */
 bool tgt_any_host_listed(const struct weft_target *t);                  /* by any subsystem */
 bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn);
-void tgt_subsys_ctrl_gone(struct weft_subsys *s);                       /* may free @s */
-void tgt_subsys_namespaces_closed(struct weft_subsys *s);               /* may free @s */
-void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes); /* on a reactor */
-void tgt_stats_error(struct weft_req *req, bool reading, bool media);   /* the same, of storage */
+void tgt_subsys_ctrl_gone(struct weft_subsys *s);         /* may free @s */
+void tgt_subsys_namespaces_closed(struct weft_subsys *s); /* may free @s */
+
+/* stats.c: the first two on a reactor, where storage did or failed what @req asked for */
+void tgt_stats_count(struct weft_req *req, bool write, uint64_t bytes);
+void tgt_stats_error(struct weft_req *req, bool reading, bool media);
 struct tgt_totals {
 	uint64_t reads, writes, read_bytes, write_bytes, media_errors;
 };

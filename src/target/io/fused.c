@@ -210,8 +210,7 @@ bool tgt_io_fused(struct weft_req *req)
 	struct weft_req *first = queue->fused_first;
 	unsigned fuse = req->cmd.common.flags & NVME_FUSE_MASK;
 
-	if (!fuse && !first)
-		return false;
+	assert(fuse || first);
 	wait_for_second(queue, NULL);
 	if (first && fuse == NVME_FUSE_SECOND) {
 		pair_begin(first, req);

@@ -32,7 +32,7 @@ void tgt_io_command(struct weft_req *req)
 	const struct tgt_command_info *info = tgt_command_find(tgt_io_commands,
 							       req->cmd.common.opcode);
 
-	if (tgt_io_fused(req))
+	if ((tgt_io_is_fused(req) || tgt_queue(req)->fused_first) && tgt_io_fused(req))
 		return;
 	if (!info)
 		tgt_io_finish(req, SC_GENERIC(INVALID_OPCODE) | SC_DNR);

@@ -91,7 +91,8 @@ void tgt_lba_status(struct weft_req *req);
 void tgt_io_shutdown(struct weft_msg *msg);
 
 /* io/fused.c */
-bool tgt_io_fused(struct weft_req *req); /* true: @req is one of a pair */
+/* @req is fused, or comes behind the first half of a pair. True: it is one of a pair. */
+bool tgt_io_fused(struct weft_req *req);
 static inline bool tgt_io_is_fused(const struct weft_req *req)
 {
 	return req->cmd.common.flags & NVME_FUSE_MASK;
