@@ -1,4 +1,5 @@
-/* fabrics.c - Property Get and Set, Disconnect; a second Connect on a queue is refused. */
+/* fabrics.c - Property Get and Set, Disconnect; a second Connect on a queue is refused
+ * (the first: connect.c). */
 #include "target/io/io.h"
 
 static uint64_t cap_value(const struct tgt_ctrl *ctrl)

@@ -296,7 +296,7 @@ bool tgt_host_allowed(const struct weft_subsys *s, const char *hostnqn)
 	return s->allow_any_host || tgt_host_listed(s, hostnqn);
 }
 
-void weft_subsys_access_changed(struct weft_subsys *s)
+void weft_subsys_hosts_changed(struct weft_subsys *s)
 {
 	struct tgt_ctrl *ctrl;
 
@@ -311,7 +311,7 @@ void weft_subsys_set_any_host(struct weft_subsys *s, bool allow)
 {
 	assert_on_control(s->target);
 	s->allow_any_host = allow;
-	weft_subsys_access_changed(s);
+	weft_subsys_hosts_changed(s);
 }
 
 int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err)
@@ -342,6 +342,6 @@ int weft_subsys_refuse(struct weft_subsys *s, const char *hostnqn, struct weft_e
 		return weft_fail(err, -ENOENT, "host %s is not on the list of %s", hostnqn, s->nqn);
 	weft_list_remove(&host->link);
 	free(host);
-	weft_subsys_access_changed(s);
+	weft_subsys_hosts_changed(s);
 	return 0;
 }

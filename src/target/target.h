@@ -108,8 +108,8 @@ int weft_cluster_move(struct weft_subsys *s, uint32_t group, unsigned node,
 
 /* The list of allowed hosts has changed: ends the associations of hosts that are not on it, and
  * changes the discovery log. */
-void weft_subsys_access_changed(struct weft_subsys *s);
-/* Calls weft_subsys_access_changed(). */
+void weft_subsys_hosts_changed(struct weft_subsys *s);
+/* Calls weft_subsys_hosts_changed(). */
 void weft_subsys_set_any_host(struct weft_subsys *s, bool allow);
 int weft_subsys_allow(struct weft_subsys *s, const char *hostnqn, struct weft_err *err);
 /* Disconnects that host. -ENOENT: it was not on the list. */

@@ -46,7 +46,7 @@ static void on_failed(struct tcp_send_queue *l, int rc)
 	failure = rc;
 }
 
-static void on_drained(struct tcp_send_queue *l)
+static void on_all_sent(struct tcp_send_queue *l)
 {
 	drained++;
 }
@@ -92,7 +92,7 @@ static void open_line(int size)
 	memset(&sendq, 0, sizeof(sendq));
 	tcp_send_queue_init(&sendq, &sock);
 	sendq.failed = on_failed;
-	sendq.drained = on_drained;
+	sendq.all_sent = on_all_sent;
 	sendq.send_stopped = on_stilled;
 	sendq.hold_shared = on_hold;
 	sendq.release_shared = on_let_go;

@@ -123,6 +123,6 @@ void weft_takeover_apply_access(struct weft_daemon *d, const struct weft_running
 
 		assert(is); /* weft_takeover_check_config() */
 		if (log_access_change(&was[i], is))
-			weft_subsys_access_changed(weft_subsys_find(d->target, was[i].nqn));
+			weft_subsys_hosts_changed(weft_subsys_find(d->target, was[i].nqn));
 	}
 }

@@ -4,8 +4,8 @@
  * The host sends two Keep Alives per KATO. A controller that counts any command as a sign of life
  * (TBKAS) gets one only if nothing was sent since the last check, and there are four checks per
  * KATO: a command sent right after a check must not be the last for all of KATO. A Keep Alive that
- * is not answered within KATO ends the association. Where there is another path to go on with,
- * probe.c finds out sooner. */
+ * is not answered within KATO ends the association, like any admin command that is not answered in
+ * time (admin.c). Where there is another path to go on with, probe.c finds out sooner. */
 #include <string.h>
 
 #include "host/internal.h"

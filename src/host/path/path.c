@@ -16,6 +16,10 @@
  * The program sees five of these states (enum weft_state): each has the public state that it counts
  * as. Whatever is not in the table does not happen.
  *
+ * "broken" is host_path_broken(). It is called where a command is not answered in time (admin.c,
+ * probe.c; queue/timeout.c by way of queue/control_request.c), where a connection ends, and where an
+ * answer makes no sense (setup.c, setup_steps.c, ana.c).
+ *
  * Invariant: there is a connection (assoc.link) from CONNECTING, LIVE or RECONNECTING on until
  * "closed"; in NEW, BACKOFF, DEAD and STOPPED there is none. */
 #include <assert.h>

@@ -43,11 +43,11 @@ static void send_probe(struct host_path *path)
 static uint64_t next_probe_interval_ms(struct host_path *path)
 {
 	uint64_t now = weft_reactor_now_ns(path->reactor),
-		 probe_interval_end_ns = path->probe.interval_ms * NS_PER_MS;
+		 interval_ns = path->probe.interval_ms * NS_PER_MS;
 
-	path->probe.interval_end_ns += probe_interval_end_ns;
+	path->probe.interval_end_ns += interval_ns;
 	if (path->probe.interval_end_ns <= now)
-		path->probe.interval_end_ns = now + probe_interval_end_ns;
+		path->probe.interval_end_ns = now + interval_ns;
 	return (path->probe.interval_end_ns - now + NS_PER_MS - 1) / NS_PER_MS;
 }
 

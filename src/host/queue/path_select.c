@@ -75,18 +75,18 @@ static struct host_path_queue *select_cheapest(const struct weft_queue *queue,
 {
 	enum host_access best = HOST_ACCESS_NONE, access;
 	struct host_path_queue *chosen = NULL, *pq;
-	uint64_t least = UINT64_MAX, price;
+	uint64_t least = UINT64_MAX, cost;
 
 	for (unsigned i = 0; i < queue->npath_queues; i++) {
 		pq = queue->path_queues[i];
 		access = avoid_paths >> i & 1 ? HOST_ACCESS_NONE : host_path_queue_access(pq, cmd);
 		if (!access || access < best)
 			continue;
-		price = policy_cost(queue, pq);
-		if (access > best || price < least) {
+		cost = policy_cost(queue, pq);
+		if (access > best || cost < least) {
 			best = access;
 			chosen = pq;
-			least = price;
+			least = cost;
 		}
 	}
 	return chosen;

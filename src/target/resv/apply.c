@@ -332,7 +332,7 @@ static bool slice_has_more(const struct tgt_resv *resv)
 
 static void begin_aborts(struct tgt_resv *resv)
 {
-	tgt_resv_abort_begin(resv->victims, resv->nvictims);
+	tgt_resv_victims_sort(resv->victims, resv->nvictims);
 	resv->abort_ms = ABORT_MS;
 	start_abort_barrier(resv);
 }

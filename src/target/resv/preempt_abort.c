@@ -32,7 +32,7 @@ static int compare_victims(const void *a, const void *b)
 		      (one->ns_serial > other->ns_serial) - (one->ns_serial < other->ns_serial);
 }
 
-void tgt_resv_abort_begin(struct resv_victim *victims, unsigned n)
+void tgt_resv_victims_sort(struct resv_victim *victims, unsigned n)
 {
 	if (n)
 		qsort(victims, n, sizeof(*victims), compare_victims);

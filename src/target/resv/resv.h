@@ -59,8 +59,8 @@ struct resv_victim {
 	uint64_t ns_serial;
 	uint8_t host[RESV_HOST_BYTES];
 };
-void tgt_resv_abort_begin(struct resv_victim *victims,
-			  unsigned n); /* on the control reactor: sorts them */
+void tgt_resv_victims_sort(struct resv_victim *victims,
+			   unsigned n); /* on the control reactor: sorts them */
 /* The walk over a reactor's connections; zeroed but for the victims, which are sorted. */
 struct resv_abort {
 	const struct resv_victim *victims;

@@ -3,7 +3,9 @@
  *   accept, or a takeover ─▶ set-up: ICReq, Connect ─▶ commands ─▶ the stream ends ─▶ every request
  *                               └ not in time ──────────────────────▲              comes back ─▶ free
  *
- * stream.c has the end's states. Here is what the connection does with its requests meanwhile. */
+ * stream.c has the end's states. Here is what the connection does with its requests meanwhile. A
+ * request that storage has is not aborted: its reply goes nowhere (tx.c), and the connection is freed
+ * after that. What a host that connects again waits for: target/queue.c. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

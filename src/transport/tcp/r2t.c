@@ -1,5 +1,8 @@
 /* r2t.c - asking the host for a command's data, and placing what comes.
  *
+ * weft_req_fetch() (transport/request.c) asks here if the data is not in the capsule and there is a
+ * buffer for it; park.c bounds what all commands of a connection are owed.
+ *
  * All of a command's R2Ts leave together, as many as the host takes at a time: its buffer is there
  * already, so there is nothing to wait for in between. A transfer tag is the request's slot and the
  * R2T's number in it: ttag = slot * r2ts per command + number.

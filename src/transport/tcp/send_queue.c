@@ -127,8 +127,8 @@ static void send_queue_flush(struct tcp_send_queue *sendq)
 	}
 	if (sendq->count)
 		send_gathered(sendq);
-	else if (sendq->drained)
-		sendq->drained(sendq);
+	else if (sendq->all_sent)
+		sendq->all_sent(sendq);
 }
 
 static void send_queue_flush_task(struct weft_task *task)

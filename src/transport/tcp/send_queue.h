@@ -25,7 +25,7 @@ struct tcp_send_queue {
 	struct weft_sock *sock;
 	/* The owner's. The socket refused: -errno. */
 	void (*failed)(struct tcp_send_queue *sendq, int rc);
-	void (*drained)(struct tcp_send_queue *sendq); /* nothing is left to send; may be NULL */
+	void (*all_sent)(struct tcp_send_queue *sendq); /* nothing is left to send; may be NULL */
 	void (*send_stopped)(
 		struct tcp_send_queue *sendq); /* stopped, and the last send has ended */
 	/* Around every send of a @shared item: from hold_shared() to release_shared() nobody writes

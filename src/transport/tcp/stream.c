@@ -197,7 +197,8 @@ static void recv_done(struct weft_op *op, int res)
 	}
 }
 
-/* --- digests ---------------------------------------------------------------------------------- */
+/* --- digests: of headers, and of data that comes as a PDU's payload. Data in a capsule is checked
+ * where it lies (pdus.c). ----------------------------------------------------------------------- */
 
 uint32_t tcp_iov_crc(struct weft_iov_iter iter, size_t len)
 {

@@ -6,7 +6,7 @@
  * Once no command under way needs the stream, it is not read any further: what the host sends waits
  * in the socket, which the successor gets. What was read is exported as bytes: the capsules of the
  * commands that are held (for events) or parked, of the first half of a fused pair, then what was
- * not parsed. The successor parses them as if they had just come, and trusts them no more than a
+ * not parsed, perhaps half a PDU. The successor parses them as if they had just come, and trusts them no more than a
  * host's.
  *
  * Invariant: a quiesced connection owes its host nothing but replies to the commands in those

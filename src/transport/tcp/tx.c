@@ -6,7 +6,7 @@
 
 #include "transport/tcp/tcp.h"
 
-static void sendq_drained(struct tcp_send_queue *sendq)
+static void all_replies_sent(struct tcp_send_queue *sendq)
 {
 	struct tcp_conn *conn = container_of(sendq, struct tcp_conn, stream.sendq);
 
@@ -54,7 +54,7 @@ void tcp_tx_init(struct tcp_conn *conn)
 {
 	conn->stream.sendq.hold_shared = hold_shared;
 	conn->stream.sendq.release_shared = release_shared;
-	conn->stream.sendq.drained = sendq_drained;
+	conn->stream.sendq.all_sent = all_replies_sent;
 }
 
 void tcp_close_when_sent(struct weft_qpair *qp)
