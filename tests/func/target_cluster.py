@@ -447,6 +447,13 @@ def _(_cluster, one, two):
     assert two.subsystem()["allow_any_host"]
 
 
+@with_cluster("ana-set that leaves a group without any path: the member that serves it says so")
+def _(_cluster, one, two):
+    rules = [dict(group=1, state="inaccessible")]
+    assert "no port gives access to group 1 now" in one.ctl("ana-set", rules=rules)["warnings"][0]
+    assert two.ctl("ana-set", rules=rules) == {}
+
+
 @tap.case("drain and move where there is no cluster")
 def _():
     with weft.Target() as t:
