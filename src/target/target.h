@@ -89,6 +89,10 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 
 unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
 
+/* Without being a member: a process is @node of the cluster whose state @state is. @where: an
+ * address on which it listens, "" if it says none. Blocks. */
+bool weft_cluster_node_runs(const char *state, unsigned node, char where[WEFT_URI_MAX]);
+
 /* From now on hosts may be served from its namespaces, and storage that was created for them stays.
  * Until then, closing a namespace removes such storage. */
 void weft_subsys_keep_storage(struct weft_subsys *s);

@@ -295,7 +295,7 @@ def _():
 @with_target("a control socket that is in use")
 def _(t):
     result = weft_run("serve", "--control", t.control, "--listen", weft.ANY_PORT, "--ns", "mem:1M")
-    said(result, FAILED, t.control)
+    said(result, FAILED, f"{t.control}: another weft (pid {t.process.pid}) answers there")
     t.ctl("status")
 
 
