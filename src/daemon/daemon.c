@@ -81,8 +81,8 @@ static void on_daemon_signal(struct weft_daemon *d, const struct signalfd_siginf
 		return;
 	if (d->signalled) {
 		weft_warn("SIG%s again: leaving at once", name);
-		if (d->err->text[0])
-			weft_fatal("%s", d->err->text);
+		if (d->err->text[0] && d->options->failed)
+			d->options->failed(d->options->user, d->err->text);
 		if (d->options->pidfile)
 			weft_pidfile_remove(d->options->pidfile);
 		_exit(1);
