@@ -309,6 +309,14 @@ static int start_walk(struct walk *walk)
 	return walk->named[0] == '/' ? go_to_root(walk) : start_walk_at_cwd(walk);
 }
 
+/* The walk has come to a name that is not there, and is not the last. */
+static int fail_no_folder(const struct walk *walk)
+{
+	return weft_fail(walk->err, -ENOENT,
+			 "%.150s: there is no folder %.150s; make it first, or correct the path",
+			 walk->named, walk->at->path);
+}
+
 /* Only the last name may be missing. One that ends in "/" is a folder's. */
 static int finish_walk(struct walk *walk, int rc)
 {
@@ -317,6 +325,8 @@ static int finish_walk(struct walk *walk, int rc)
 	walk->at->exists = rc == 0;
 	if (rc == -ENOENT && !walk->rest[0])
 		return 0;
+	if (rc == -ENOENT)
+		return fail_no_folder(walk);
 	if (rc < 0)
 		return rc;
 	return slash && !S_ISDIR(walk->at->st.st_mode) ? -ENOTDIR : 0;

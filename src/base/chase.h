@@ -33,8 +33,8 @@ struct weft_chased {
 
 /* Follows @path to its end, where there may be nothing; its folder must exist. On 0 the caller
  * closes @chased. -EPERM, with a sentence: it goes through something that another user could have
- * put there; -EINVAL, with a sentence: ".." after a magic link; any other -errno has no
- * sentence. */
+ * put there; -EINVAL, with a sentence: ".." after a magic link; -ENOENT, with a sentence: its folder
+ * does not exist; any other -errno has no sentence. */
 int weft_chase(struct weft_chased *chased, const char *path, struct weft_err *err);
 /* Also a zeroed one. */
 void weft_chased_close(struct weft_chased *chased);

@@ -222,33 +222,51 @@ static void make_file_absolute(struct weft_doc *doc)
 	doc->file = file;
 }
 
+struct serving {
+	const char *name;
+	const char *log_file;
+	int handle; /* of the process that waits until we are detached; -1: none does */
+};
+
 static void on_ready(void *user)
 {
+	const struct serving *serving = user;
 	bool kept = weft_log_fd() != STDERR_FILENO || weft_detach_may_keep();
 
 	if (!kept)
 		weft_info("from here on the log is not kept; --log-file FILE keeps it");
-	weft_detach_done(*(int *)user, kept ? weft_log_fd() : -1);
+	weft_detach_done(serving->handle, kept ? weft_log_fd() : -1);
+}
+
+/* The last line on standard error says why, and so does the log, where that is another place. */
+static void on_failed(void *user, const char *why)
+{
+	const struct serving *serving = user;
+
+	if (serving->log_file)
+		weft_error("%s", why);
+	weft_cli_failed(serving->name, why);
 }
 
 static int serve_here(const struct flags *flags, struct weft_config *config,
 		      const struct weft_doc *doc, const char *name, int handle)
 {
+	struct serving serving = { name, flags->log_file, handle };
 	const struct weft_serve_options serve_options = {
 		.takeover = flags->takeover,
 		.drop_rdma = flags->drop_rdma,
 		.pidfile = flags->pidfile,
 		.log_file = flags->log_file,
 		.ready = flags->detach ? on_ready : NULL,
-		.user = &handle,
+		.failed = on_failed,
+		.user = &serving,
 	};
 	struct weft_err err = { "" };
 
 	if (weft_serve(config, doc, &serve_options, &err) == 0)
 		return EXIT_OK;
-	if (flags->log_file)
-		weft_error("%s", err.text);
-	return weft_cli_failed(name, err.text);
+	on_failed(&serving, err.text);
+	return EXIT_FAILED;
 }
 
 static int serve_config(const struct flags *flags, struct weft_config *config, struct weft_doc *doc,
@@ -291,7 +309,7 @@ static int check_and_serve(const struct flags *flags, struct weft_doc *doc, cons
 	rc = weft_config_read(&config, doc, &err);
 	if (rc < 0) {
 		weft_cli_failed(name, err.text);
-		return rc == -EINVAL && !flags->config ? EXIT_USAGE : EXIT_FAILED;
+		return (rc == -EINVAL || rc == -EPERM) && !flags->config ? EXIT_USAGE : EXIT_FAILED;
 	}
 	if (!flags->config && !json_array_size(flags->ns))
 		status = weft_cli_usage_error(name,

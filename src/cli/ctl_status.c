@@ -134,6 +134,22 @@ static void print_ranges(json_t *numbers)
 	}
 }
 
+/* Namespaces that members have in different sizes: this member's size of each. */
+static void print_other_sizes(json_t *list)
+{
+	struct weft_text size;
+	size_t index;
+	json_t *ns;
+
+	if (json_array_size(list))
+		printf(", OTHER SIZE namespace%s ", weft_plural(json_array_size(list)));
+	json_array_foreach(list, index, ns) {
+		size = weft_short_size_text((uint64_t)weft_json_number(ns, "size"));
+		printf("%s%lld (%s)", index ? ", " : "", (long long)weft_json_number(ns, "nsid"),
+		       size.s);
+	}
+}
+
 static void print_served(json_t *member)
 {
 	json_t *groups = json_object_get(member, "ana_groups");
@@ -151,6 +167,7 @@ static void print_served(json_t *member)
 		       weft_plural(json_array_size(json_object_get(member, "lacks"))));
 		print_ranges(json_object_get(member, "lacks"));
 	}
+	print_other_sizes(json_object_get(member, "other_sizes"));
 }
 
 /* Of one port, the groups with this state. */

@@ -81,8 +81,8 @@ static void on_daemon_signal(struct weft_daemon *d, const struct signalfd_siginf
 		return;
 	if (d->signalled) {
 		weft_warn("SIG%s again: leaving at once", name);
-		if (d->err->text[0])
-			weft_fatal("%s", d->err->text);
+		if (d->err->text[0] && d->options->failed)
+			d->options->failed(d->options->user, d->err->text);
 		if (d->options->pidfile)
 			weft_pidfile_remove(d->options->pidfile);
 		_exit(1);
@@ -182,6 +182,8 @@ static int add_subsystem(struct weft_daemon *d, struct weft_subsys_config *subsy
 	struct weft_subsys *s;
 	int rc = options.spec[0] ? weft_store_open(&store, &options, d->err) : 0;
 
+	if (rc == -EBUSY && !options.successor)
+		weft_config_node_runs(subsys, d->err);
 	if (rc < 0)
 		return weft_fail(d->err, rc, "%s: %s", subsys->nqn, strerror(-rc));
 	rc = weft_config_subsys_apply(d, subsys, store, &s, d->err);
@@ -225,6 +227,16 @@ static void keep_storage(struct weft_daemon *d)
 		weft_subsys_keep_storage(weft_subsys_find(d->target, subsys[i].nqn));
 }
 
+/* Whoever starts a node of a cluster twice is told that, not to choose another control socket. */
+static void explain_other_target(struct weft_daemon *d)
+{
+	const struct weft_subsys_config *subsys = d->config->subsystems.at;
+
+	for (unsigned i = 0; i < d->config->subsystems.count; i++)
+		if (weft_config_node_runs(&subsys[i], d->err))
+			return;
+}
+
 /* The control socket first: it shows whether another target is running. */
 static int start_target(struct weft_daemon *d)
 {
@@ -232,6 +244,8 @@ static int start_target(struct weft_daemon *d)
 
 	rc = weft_control_socket_open(&d->control, d->config->control, d->config->control_default,
 				      d->err);
+	if (rc == -EADDRINUSE)
+		explain_other_target(d);
 	if (!rc)
 		rc = weft_daemon_create_target(d);
 	if (!rc)

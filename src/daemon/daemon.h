@@ -13,6 +13,8 @@ struct weft_serve_options {
 	bool log_file;       /* SIGHUP reopens the log, see weft_log_to() */
 	/* Called when hosts are served (optional). */
 	void (*ready)(void *user);
+	/* Says why the process exits at once, from within weft_serve() (optional). */
+	void (*failed)(void *user, const char *why);
 	void *user;
 };
 

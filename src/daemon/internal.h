@@ -54,6 +54,9 @@ struct weft_daemon {
  * served. */
 int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *err);
 int weft_config_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err);
+/* The subsystem cannot be opened because another process is its node of the cluster: replaces what
+ * @err says. */
+bool weft_config_node_runs(const struct weft_subsys_config *subsys, struct weft_err *err);
 /* A path from the control socket must be absolute: the caller's working directory is another
  * one. */
 int weft_config_ns_check_path(const struct weft_ns_config *ns, struct weft_err *err);

@@ -45,6 +45,18 @@ struct weft_store_options {
 int weft_store_open(struct weft_store **store, const struct weft_store_options *options,
 		    struct weft_err *err);
 
+/* A record of a store that this process has not joined. */
+struct weft_store_peek {
+	uint64_t session;
+	uint32_t len; /* 0: there is no such record */
+	char value[WEFT_STORE_VALUE_MAX];
+};
+
+/* False: no process is @node of the cluster whose state @spec is, as far as we see. Blocks. For a
+ * process that is this node itself, true. */
+bool weft_store_peek(const char *spec, unsigned node, const char *key,
+		     struct weft_store_peek *peek);
+
 struct weft_store_joining; /* freed when its done() runs */
 
 /* The same on a thread of its own, while the control reactor goes on. done() runs on the control

@@ -331,6 +331,7 @@ struct tgt_req {
 	void (*on_control)(struct weft_msg *msg);
 	void (*do_piece)(struct weft_req *req); /* when it is its flow's turn */
 	void (*with_buffer)(struct weft_req *req);
+	uint64_t flushes; /* a Flush makes so many of the namespace's writes durable */
 
 	/* Fused pairs, see io/fused.c. */
 	bool data_ready;

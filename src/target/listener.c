@@ -162,6 +162,11 @@ static int listen_fail(int rc, const struct weft_uri *uri, const struct weft_err
 	if (rc == -EADDRNOTAVAIL)
 		return weft_fail(err, rc, "cannot listen on %s: no interface has this address",
 				 text);
+	if (rc == -EACCES)
+		return weft_fail(err, rc,
+				 "cannot listen on %s: this user may not have port %u; choose one "
+				 "from 1024 on, or start as root or with CAP_NET_BIND_SERVICE",
+				 text, weft_addr_port(&uri->addr));
 	return weft_fail(err, rc, "cannot listen on %s: %s", text, why->text);
 }
 

@@ -127,6 +127,15 @@ void tgt_ns_pin(struct weft_req *req)
 	barrier_arrive_if_idle(local, req->qp->group);
 }
 
+/* Before the reply leaves: a shutdown that its host asks for then finds it. */
+static void ns_count_write(struct ns_local *local, const struct tgt_req *treq)
+{
+	uint64_t writes = atomic_load_explicit(&local->cached_writes, memory_order_relaxed);
+
+	if (!(treq->io.flags & WEFT_IO_FUA))
+		atomic_store_explicit(&local->cached_writes, writes + 1, memory_order_release);
+}
+
 void tgt_ns_leave(struct weft_req *req)
 {
 	struct tgt_req *treq = tgt_req(req);
@@ -143,6 +152,8 @@ void tgt_ns_leave(struct weft_req *req)
 		weft_count_down(local->users);
 		assert(local->writers >= treq->writer);
 		local->writers -= treq->writer;
+		if (treq->writer)
+			ns_count_write(local, treq);
 	}
 	treq->ns = NULL;
 	treq->pinned = false;
@@ -154,6 +165,38 @@ uint64_t tgt_ns_awaited_since(struct weft_req *req)
 	const struct tgt_req *treq = tgt_req(req);
 
 	return treq->pinned && treq->ns->removing ? treq->ns->removing_since_ns : 0;
+}
+
+/* --- writes that are not durable yet ---------------------------------------------------------- */
+
+uint64_t tgt_ns_cached_writes(const struct tgt_ns *ns)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < ns->subsys->target->npoll_groups; i++)
+		sum += atomic_load_explicit(&ns->local[i].cached_writes, memory_order_acquire);
+	return sum;
+}
+
+/* Flushes overlap, and may end in any order. */
+void tgt_ns_flushed(struct tgt_ns *ns, uint64_t writes)
+{
+	uint64_t flushed = atomic_load(&ns->flushed);
+
+	assert(writes <= tgt_ns_cached_writes(ns));
+	while (flushed < writes && !atomic_compare_exchange_weak(&ns->flushed, &flushed, writes))
+		;
+}
+
+bool tgt_ns_is_flushed(const struct tgt_ns *ns)
+{
+	return atomic_load(&ns->flushed) >= tgt_ns_cached_writes(ns);
+}
+
+void tgt_ns_import_unflushed(struct tgt_ns *ns)
+{
+	assert_on_control(ns->subsys->target);
+	atomic_store(&ns->local[0].cached_writes, 1);
 }
 
 /* --- errors of storage ------------------------------------------------------------------------ */

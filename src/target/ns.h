@@ -29,16 +29,17 @@ struct weft_target;
 enum ns_quiesce_level { NS_QUIESCE_NONE, NS_QUIESCE_WRITERS, NS_QUIESCE_ALL, NS_QUIESCE_MEMORY };
 
 /* A namespace's part on one reactor. Only that reactor touches it, but for the errors, which the
- * control reactor adds up. */
+ * control reactor adds up, and the writes, which a flush adds up on any reactor. */
 struct ns_local {
 	uint32_t writers; /* commands at work that change data */
 	uint32_t users;   /* commands at work, those included */
 	uint32_t pins;    /* replies that leave from the namespace's own memory */
-	enum ns_quiesce_level level;
+	enum ns_quiesce_level level : 8;
+	enum ns_quiesce_level barrier_awaits : 8;
 	struct weft_list waiting;    /* weft_req.link */
 	struct tgt_barrier *barrier; /* answered when the commands that it waits for have left */
-	enum ns_quiesce_level barrier_awaits;
 	_Atomic uint64_t read_errors, write_errors; /* of storage, of any kind */
+	_Atomic uint64_t cached_writes; /* commands that wrote without FUA, and have left */
 } __attribute__((aligned(64)));
 static_assert(sizeof(struct ns_local) == 64, "a cache line");
 
@@ -68,6 +69,7 @@ struct tgt_ns {
 	void *removed_arg;
 	struct weft_offload closing; /* of @be */
 	void *pair_buffer;           /* of the fused pair that is at work: see io/fused.c */
+	_Atomic uint64_t flushed;    /* so many of all cached_writes are durable */
 
 	struct ns_local local[]; /* by poll group */
 };
@@ -113,6 +115,14 @@ void tgt_ns_pin(struct weft_req *req);
 uint64_t tgt_ns_awaited_since(struct weft_req *req);
 /* Are there commands that level @level waits for? */
 bool tgt_ns_busy(const struct ns_local *local, enum ns_quiesce_level level);
+
+/* ns.c, on any reactor: which writes are durable. A flush makes those durable that were done when
+ * storage got it, a number that tgt_ns_cached_writes() returns. */
+uint64_t tgt_ns_cached_writes(const struct tgt_ns *ns);
+void tgt_ns_flushed(struct tgt_ns *ns, uint64_t writes); /* such a flush has succeeded */
+bool tgt_ns_is_flushed(const struct tgt_ns *ns);
+/* An earlier process may have left writes that are not durable. */
+void tgt_ns_import_unflushed(struct tgt_ns *ns);
 
 /* ns_add.c, on the control reactor: publishes a table with @ns, or without a namespace (NULL),
  * under @nsid. */

@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "reactor/offload.h"
 #include "target/admin/admin.h"
+#include "target/cluster/cluster.h"
 
 struct resize {
 	struct tgt_ns_quiesce quiesce;
@@ -43,8 +44,10 @@ static void notify_resized(struct tgt_ns *ns, int rc)
 {
 	if (rc < 0)
 		tgt_health_command_failed(ns->subsys, ns->nsid);
-	else
+	else {
 		tgt_ns_notify_changed(ns->subsys, ns->nsid);
+		tgt_cluster_ns_changed(ns->subsys);
+	}
 }
 
 /* A namespace that is being removed may have outlived its subsystem. */

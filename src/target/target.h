@@ -89,6 +89,10 @@ void weft_subsys_remove(struct weft_subsys *s, void (*done)(void *arg), void *ar
 
 unsigned weft_subsys_node(const struct weft_subsys *s); /* of a cluster; 0: we serve it alone */
 
+/* Without being a member: a process is @node of the cluster whose state @state is. @where: an
+ * address on which it listens, "" if it says none. Blocks. */
+bool weft_cluster_node_runs(const char *state, unsigned node, char where[WEFT_URI_MAX]);
+
 /* From now on hosts may be served from its namespaces, and storage that was created for them stays.
  * Until then, closing a namespace removes such storage. */
 void weft_subsys_keep_storage(struct weft_subsys *s);
@@ -137,6 +141,9 @@ int weft_ns_add(struct weft_subsys *s, const struct weft_ns_options *options,
 int weft_ns_resize(struct weft_subsys *s, uint32_t nsid, uint64_t size, bool shrink,
 		   void (*done)(void *arg, int rc, const struct weft_err *err), void *arg,
 		   struct weft_err *err);
+/* Every other member of the cluster that lives has the namespace as we do: in the same size, or not
+ * at all. */
+bool weft_ns_is_everywhere(struct weft_subsys *s, uint32_t nsid);
 /* On 0, no new command sees the namespace. @done follows when the last one has ended and the
  * backend is closed, perhaps before this returns. */
 int weft_ns_remove(struct weft_subsys *s, uint32_t nsid, void (*done)(void *arg), void *arg,
@@ -157,6 +164,9 @@ struct weft_member_info {
 	bool alive, draining;
 	bool serves[WEFT_ANA_GROUP_MAX]; /* by group - 1, those with namespaces */
 	bool lacks[WEFT_NSID_MAX];       /* by nsid - 1: another member has it, this one does not */
+	/* By nsid - 1: this member's size of it, in bytes, if members differ about it; 0: they
+	 * agree. */
+	uint64_t other_size[WEFT_NSID_MAX];
 };
 
 /* An ANA group of a cluster. */

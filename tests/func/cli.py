@@ -292,16 +292,53 @@ def _():
         said(serve("--listen", f"nvme+tcp://127.0.0.1:{port}", "--ns", "mem:1M"), FAILED, port)
 
 
+@tap.case("a port that only root may have")
+def _():
+    if int(pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 442:
+        tap.skip("every user may have every port")
+    with tempfile.TemporaryDirectory() as tmp:
+        unprivileged = "import os, sys; os.geteuid() or os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
+        os.chmod(tmp, 0o755)
+        os.chown(tmp, *[65534 if os.geteuid() == 0 else -1] * 2)
+        result = subprocess.run([sys.executable, "-c", unprivileged, weft.BINARY, "serve", "--ns", "mem:1M",
+                                 "--listen", "nvme+tcp://127.0.0.1:442", "--control", f"{tmp}/c.sock"],
+                                stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=30)
+    said(result, FAILED, "port 442", "from 1024 on")
+
+
+@tap.case("a folder that is not there")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        gone = f"{tmp}/none"
+        for words in (["--ns", f"file:{gone}/a.img,size=1M"],
+                      ["--ns", "mem:1M", "--control", f"{gone}/c.sock"],
+                      ["--ns", "mem:1M", "--log-file", f"{gone}/log"],
+                      ["--ns", "mem:1M", "--pidfile", f"{gone}/pid"]):
+            said(serve("--listen", weft.ANY_PORT, *words), FAILED,
+                 f"there is no folder {gone}; make it first, or correct the path")
+
+
+@tap.case("a takeover of nobody: the last line is that of the command")
+def _():
+    with tempfile.TemporaryDirectory() as tmp:
+        for more in ([], ["--log-file", f"{tmp}/log"], ["--detach"]):
+            result = serve("--listen", weft.ANY_PORT, "--ns", "mem:1M", "--takeover", *more)
+            said(result, FAILED, "no target answers")
+            assert result.stderr.splitlines()[-1].startswith("weft serve: takeover failed: "), result.stderr
+            assert result.stderr.count("takeover failed") == 1, result.stderr
+        assert "error: takeover failed: " in pathlib.Path(tmp, "log").read_text()
+
+
 @with_target("a control socket that is in use")
 def _(t):
     result = weft_run("serve", "--control", t.control, "--listen", weft.ANY_PORT, "--ns", "mem:1M")
-    said(result, FAILED, t.control)
+    said(result, FAILED, f"{t.control}: another weft (pid {t.process.pid}) answers there")
     t.ctl("status")
 
 
 @tap.case("other addresses than loopback need to be told who may connect")
 def _():
-    said(serve("--listen", "nvme+tcp://0.0.0.0:0", "--ns", "mem:1M"), FAILED, "allow")
+    said(serve("--listen", "nvme+tcp://0.0.0.0:0", "--ns", "mem:1M"), USAGE, "allow")
 
 
 @tap.case("other addresses than loopback, with --allow-any-host or --allow")
@@ -506,7 +543,7 @@ def _():
     with tempfile.TemporaryDirectory() as folder:
         for option in ("--log-file", "--pidfile"):
             for path, why in ((folder, "not a regular file"),
-                              (f"{folder}/no/where", "No such file")):
+                              (f"{folder}/no/where", f"there is no folder {folder}/no;")):
                 said(serve("--ns", "mem:1M", "--listen", weft.ANY_PORT, option, path), FAILED,
                      f"{option} {path}", why)
         pidfile = pathlib.Path(folder, "pid")

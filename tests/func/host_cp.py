@@ -470,7 +470,8 @@ def _(t):
     fails("cp", t.dir / "nothing", uri(t, 2), words=["nothing: No such file or directory"])
     fails("cp", t.dir, uri(t, 2), words=["is a directory"])
     where = t.dir / "no" / "where"
-    fails("cp", uri(t, 2), where, sentence=f"weft cp: {where}: No such file or directory")
+    fails("cp", uri(t, 2), where, sentence=(
+        f"weft cp: {where}: there is no folder {where.parent}; make it first, or correct the path"))
     (t.dir / "there.part").mkdir()
     fails("cp", uri(t, 2), t.dir / "there", words=[f"{t.dir}/there.part is in the way: "])
     assert allocated(t.dir / "one") == allocated(t.dir / "two") == 0

@@ -47,7 +47,7 @@ subsystems:
 
 
 def ana_set(t, *rules, **kw):
-    t.ctl("ana-set", nqn=t.nqn, rules=list(rules), **kw)
+    return t.ctl("ana-set", nqn=t.nqn, rules=list(rules), **kw)
 
 
 def rule(group, state, **kw):
@@ -179,6 +179,21 @@ def _(t):
     assert "port 5: optimized 1; non-optimized 9; inaccessible 7" in table, table
     t.ctl("namespace-remove", nqn=t.nqn, nsid=2)
     assert 7 not in by_port(t)[5]
+
+
+@with_target("ana-set: who leaves a group without any path is told", config=CONFIG)
+def _(t):
+    def told(*rules):
+        warnings = ana_set(t, *rules).get("warnings", [])
+        assert all(w in t.log.read_text() for w in warnings)
+        return [group for group in (1, 7, 9)
+                if any(f"no port gives access to group {group} now" in w for w in warnings)]
+
+    assert told(rule(1, "inaccessible", portid=1)) == []
+    assert told(rule(1, "change", portid=5), rule(7, "non-optimized")) == [1]
+    assert told(rule(7, "persistent-loss"), rule(9, "inaccessible")) == [7, 9]   # 1 was told before
+    assert told(rule(7, "optimized", portid=5)) == []
+    assert told(rule(9, "optimized", hostnqn=ALICE)) == []      # who lets one in means it
 
 
 # --- events -----------------------------------------------------------------------------------

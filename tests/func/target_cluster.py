@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -389,6 +390,23 @@ def _(cluster, one, _two):
     assert added["nsid"] == 3
 
 
+@with_cluster("a node that is started twice: the second says where the first is, and ends")
+def _(_cluster, one, _two):
+    text, host = one.config.read_text(), "nvme+tcp://{}:{}".format(*one.addr)
+    elsewhere = (text.replace(host, weft.ANY_PORT)
+                 .replace(f"control: {one.control}", f"control: {one.control}.2"))
+    no_storage = "".join(line for line in elsewhere.splitlines(True) if "backend" not in line)
+    for number, config in enumerate((text, elsewhere, no_storage.replace("namespaces:", ""))):
+        path = one.dir / f"again{number}.yaml"
+        path.write_text(config)
+        result = subprocess.run([weft.BINARY, "serve", "-c", path], stdin=subprocess.DEVNULL,
+                                capture_output=True, text=True, timeout=60)
+        last = result.stderr.splitlines()[-1]
+        assert result.returncode == 1, result.stderr
+        assert last.startswith(f"weft serve: {one.nqn}: node 1 of this cluster is running already, "
+                               f"and listens on {host}; stop that one"), last
+
+
 @with_cluster("who takes storage of others for something else is refused: two would serve it at once")
 def _(cluster, one, two):
     backend = f"file:{cluster.shared}/c,size=1M"
@@ -445,6 +463,13 @@ def _(_cluster, one, two):
         assert f"{one.nqn}: this changed the list of hosts of node 1 only; each member of a cluster " \
             "has its own: call the others too" in warnings, (method, warnings)
     assert two.subsystem()["allow_any_host"]
+
+
+@with_cluster("ana-set that leaves a group without any path: the member that serves it says so")
+def _(_cluster, one, two):
+    rules = [dict(group=1, state="inaccessible")]
+    assert "no port gives access to group 1 now" in one.ctl("ana-set", rules=rules)["warnings"][0]
+    assert two.ctl("ana-set", rules=rules) == {}
 
 
 @tap.case("drain and move where there is no cluster")

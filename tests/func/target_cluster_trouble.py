@@ -132,6 +132,48 @@ def _(cluster, one, two):
     weft.wait_until(lambda: lacks(cluster, 2) == [[], []], "who is gone lacks nothing", UNTIL_S)
 
 
+def other_sizes(cluster, node):
+    """Of each member, as this one sees it: the sizes of namespaces about which members differ."""
+    return [{ns["nsid"]: ns["size"] for ns in m["other_sizes"]} for m in cluster.cluster(node)["members"]]
+
+
+@with_cluster("a namespace that was resized on one member only: who asked for it is told, all say so")
+def _(cluster, one, two):
+    assert other_sizes(cluster, 1) == other_sizes(cluster, 2) == [{}, {}]
+    only = "on node {} only; each member of a cluster has its own namespaces: call the others too"
+    warnings = one.ctl("namespace-resize", nsid=2, size="32M")["warnings"]
+    assert any(f"namespace 2 is resized {only.format(1)}" in w for w in warnings), warnings
+    for node, target in ((1, one), (2, two)):
+        weft.wait_until(lambda n=node: other_sizes(cluster, n) == [{2: 32 << 20}, {2: 16 << 20}],
+                        "sizes to differ", UNTIL_S)
+        here = [" (this one)" if n == node else "" for n in (1, 2)]
+        said = target.log.read_text()
+        assert f"namespace 2 has 16M on node 2{here[1]} and 32M on node 1{here[0]}" in said, said
+        _, table = on_terminal("ctl", "--control", target.control, "status")
+        assert "1 serves groups 1-2, OTHER SIZE namespace 2 (32M)" in table, table
+        assert "2 serves none, OTHER SIZE namespace 2 (16M)" in table, table
+    warnings = two.ctl("namespace-resize", nsid=2, size="32M").get("warnings", [])
+    assert not any("each member" in w for w in warnings), warnings
+    for node in (1, 2):
+        weft.wait_until(lambda n=node: other_sizes(cluster, n) == [{}, {}], "one size", UNTIL_S)
+
+
+@with_cluster("a namespace that is added to one member, or removed: who asked for it is told")
+def _(cluster, one, two):
+    def warned(target, method, done, **params):
+        warnings = target.ctl(method, **params).get("warnings", [])
+        return any(f"namespace 3 is {done} on node" in w for w in warnings)
+
+    backend = f"file:{cluster.shared}/c,size=16M"
+    assert warned(one, "namespace-add", "added", backend=backend, nsid=3)
+    weft.wait_until(lambda: lacks(cluster, 2) == [[], [3]], "node 2 to lack it", UNTIL_S)
+    assert not warned(two, "namespace-add", "added", backend=backend, nsid=3)
+    weft.wait_until(lambda: lacks(cluster, 1) == [[], []], "node 2 to have it", UNTIL_S)
+    assert warned(one, "namespace-remove", "removed", nsid=3)
+    weft.wait_until(lambda: lacks(cluster, 2) == [[3], []], "node 1 to lack it", UNTIL_S)
+    assert not warned(two, "namespace-remove", "removed", nsid=3)
+
+
 @with_cluster("a drain that cannot begin is taken back: who asked for it is told, and nothing waits on")
 def _(cluster, one, two):
     state, away = cluster.shared / "state", cluster.shared / "away"

@@ -66,6 +66,16 @@ def _(t, ctrl):
     assert "connected" not in t.log.read_text().split("took over")[-1]
 
 
+@with_host("a write before it is flushed by a shutdown after it", ns=["mem:16M,error=flush:100%"])
+def _(t, ctrl):
+    disk = ctrl.disk(1)
+    disk.write(0, bytes(disk.block))
+    t.takeover()
+    ctrl.set(nvme.CC, nvme.CC_ENABLE | 1 << 14)
+    ctrl.until(lambda: ctrl.get(nvme.CSTS) >> 2 & 3 == 2, "CSTS.SHST = 2")
+    assert "flush failed" in t.log.read_text()
+
+
 @with_host("with digests", host=dict(hdgst=True, ddgst=True, hpda=3, maxr2t=2), ns=STORES)
 def _(t, ctrl):
     for number in range(5):

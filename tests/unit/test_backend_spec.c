@@ -235,7 +235,8 @@ static void test_open_refused(void **state)
 	assert_refused(text("file:%s,size=1M,ro", path), -ENOENT,
 		       text("file:%s: cannot open it: No such file or directory", path));
 	assert_refused(text("file:%s/y,size=1M", path), -ENOENT,
-		       text("file:%s/y: cannot create it: No such file or directory", path));
+		       text("%s/y: there is no folder %s; make it first, or correct the path", path,
+			    path));
 	assert_refused(text("file:%s", dir), -EINVAL,
 		       text("file:%s: it is not a regular file", dir));
 	assert_refused(text("block:%s", path), -ENOENT,

@@ -904,7 +904,7 @@ static void what_is_wrong_is_said(void **state)
 		const char *words;
 	} cases[] = {
 		{ nothing_is_wrong, 1, "file:/dev/null", "it is not a regular file" },
-		{ nothing_is_wrong, 1, "file:/nowhere/at/all", "cannot open it: No such file" },
+		{ nothing_is_wrong, 1, "file:/nowhere/at/all", "there is no folder /nowhere;" },
 		{ nothing_is_wrong, 1, "etcd:x", "expected file:PATH" },
 		{ is_something_else, 1, NULL, "it is not a state file of Weft" },
 		{ has_lost_its_slots, 1, NULL, "both copies of the state in it are damaged" },

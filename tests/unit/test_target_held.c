@@ -825,52 +825,141 @@ static void shutdown_start(struct shutdown *shutdown, struct weft_ctrl *ctrl, ui
 	assert_int_equal(pthread_create(&shutdown->thread, NULL, shut_down, shutdown), 0);
 }
 
-/* With the flush of the last namespace in the storage's hands. */
-static void shutdown_with_held(struct shutdown *shutdown, struct weft_ctrl *ctrl)
+static void write_text(struct host *h, const char *text, unsigned flags)
 {
+	char data[512] = "";
+
+	strcpy(data, text);
+	assert_int_equal(weft_write(h->queue, h->ns, data, sizeof(data), 0, flags, NULL), 0);
+}
+
+/* With a flush in the storage's hands. */
+static void shutdown_with_held(struct shutdown *shutdown, struct host *h)
+{
+	write_text(h, "cached", 0);
 	held_hold(true);
-	shutdown_start(shutdown, ctrl, SHN_NORMAL);
+	shutdown_start(shutdown, h->ctrl, SHN_NORMAL);
 	while (!held_count() && !atomic_load(&shutdown->over))
 		usleep(100);
 	assert_int_equal(held_count(), 1);
 }
 
-/* A host turns the power off when it reads that the shutdown is complete: not before every
- * namespace was flushed, and not sooner because it asked again. */
+/* A host turns the power off when it reads that the shutdown is complete: not before what was
+ * written is durable, and not sooner because it asked again. */
 static void shutdown_waits_for_storage(void **state)
 {
-	struct weft_ctrl *ctrl = connect_with("");
+	struct host h = host_open("", NS_HELD);
 	struct shutdown first, again;
 
-	shutdown_with_held(&first, ctrl);
-	shutdown_start(&again, ctrl, SHN_ABRUPT);
+	shutdown_with_held(&first, &h);
+	shutdown_start(&again, h.ctrl, SHN_ABRUPT);
 	for (unsigned times = 0; times < 50; times++)
-		assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+		assert_int_equal(property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
 	assert_false(atomic_load(&first.over) || atomic_load(&again.over));
 	held_hold(false);
 	held_let_go();
 	pthread_join(first.thread, NULL);
 	pthread_join(again.thread, NULL);
-	assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), SHST_COMPLETE | 1);
-	weft_disconnect(ctrl);
+	assert_int_equal(property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0), SHST_COMPLETE | 1);
+	host_close(&h);
 }
 
 /* A reset takes the shutdown back. What storage had in hand then ends later, and completes
  * nothing. */
 static void reset_ends_a_shutdown(void **state)
 {
-	struct weft_ctrl *ctrl = connect_with("");
+	struct host h = host_open("", NS_HELD);
 	struct shutdown shutdown;
 
-	shutdown_with_held(&shutdown, ctrl);
-	property(ctrl, PROPERTY_SET, CC_OFFSET, 0);
-	property(ctrl, PROPERTY_SET, CC_OFFSET, CC_ENABLE);
-	assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+	shutdown_with_held(&shutdown, &h);
+	property(h.ctrl, PROPERTY_SET, CC_OFFSET, 0);
+	property(h.ctrl, PROPERTY_SET, CC_OFFSET, CC_ENABLE);
+	assert_int_equal(property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
 	held_hold(false);
 	held_let_go();
 	pthread_join(shutdown.thread, NULL);
-	assert_int_equal(property(ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
-	weft_disconnect(ctrl);
+	assert_int_equal(property(h.ctrl, PROPERTY_GET, CSTS_OFFSET, 0), 1);
+	host_close(&h);
+}
+
+static const struct {
+	const char *name;
+	const char *ops;     /* r: read, w: write, d: durable write, f: flush, F: one that fails */
+	const char *flushes; /* what the shutdown asks of storage */
+} before_shutdown[] = {
+	{ "nothing", "", "" },
+	{ "a host that reads", "r", "" },
+	{ "a write", "w", "F" },
+	{ "a durable write", "d", "" },
+	{ "a flush", "wf", "" },
+	{ "a write after it", "wfw", "F" },
+	{ "a flush that fails", "wF", "F" },
+	{ "a durable write after another", "wd", "F" },
+};
+
+static void do_before_shutdown(struct host *h, char op)
+{
+	char data[512];
+
+	switch (op) {
+	case 'r':
+		assert_int_equal(weft_read(h->queue, h->ns, data, sizeof(data), 0, NULL), 0);
+		return;
+	case 'w':
+		write_text(h, "cached", 0);
+		return;
+	case 'd':
+		write_text(h, "durable", WEFT_FUA);
+		return;
+	case 'f':
+		assert_int_equal(weft_flush(h->queue, h->ns, NULL), 0);
+		return;
+	default:
+		held_fail("F", -EIO);
+		assert_int_equal(weft_flush(h->queue, h->ns, NULL), -EIO);
+		held_fail(NULL, 0);
+	}
+}
+
+/* Storage may be slow: a host does not wait for a flush that makes nothing durable. */
+static void shutdown_flushes_what_was_written(void **state)
+{
+	for_each_named(i, before_shutdown, name) {
+		struct host h = host_open("", NS_HELD);
+		struct shutdown shutdown;
+
+		for (const char *op = before_shutdown[i].ops; *op; op++)
+			do_before_shutdown(&h, *op);
+		held_asked();
+		shutdown_start(&shutdown, h.ctrl, SHN_NORMAL);
+		pthread_join(shutdown.thread, NULL);
+		assert_string_equal(held_asked(), before_shutdown[i].flushes);
+		host_close(&h);
+	}
+}
+
+/* Another host has written, and its flush is under way: nothing is durable yet. */
+static void shutdown_waits_for_a_flush(void **state)
+{
+	struct host h = host_open("", NS_HELD), other = host_open("", NS_HELD);
+	struct inflight_io flush = { .done = false };
+	struct shutdown shutdown;
+
+	write_text(&other, "theirs", 0);
+	held_hold(true);
+	inflight_submit(&other, &flush, WEFT_FLUSH, 0);
+	wait_until_held(&other, 1);
+	shutdown_start(&shutdown, h.ctrl, SHN_NORMAL);
+	while (held_count() < 2 && !atomic_load(&shutdown.over))
+		usleep(100);
+	assert_int_equal(held_count(), 2);
+	assert_false(atomic_load(&shutdown.over));
+	held_hold(false);
+	held_let_go();
+	pthread_join(shutdown.thread, NULL);
+	inflight_wait(&other, &flush);
+	host_close(&h);
+	host_close(&other);
 }
 
 int main(void)
@@ -903,6 +992,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(shutdown_waits_for_storage, with_held,
 						without_held),
 		cmocka_unit_test_setup_teardown(reset_ends_a_shutdown, with_held, without_held),
+		cmocka_unit_test_setup_teardown(shutdown_flushes_what_was_written, with_held,
+						without_held),
+		cmocka_unit_test_setup_teardown(shutdown_waits_for_a_flush, with_held,
+						without_held),
 		cmocka_unit_test_setup_teardown(preempt_waits_for_storage, with_held, without_held),
 	};
 

@@ -85,13 +85,31 @@ int weft_config_ns_open(struct weft_ns_config *ns, bool wait, struct weft_err *e
 	return 0;
 }
 
+bool weft_config_node_runs(const struct weft_subsys_config *subsys, struct weft_err *err)
+{
+	char where[WEFT_URI_MAX];
+
+	if (!subsys->cluster.node ||
+	    !weft_cluster_node_runs(subsys->state, subsys->cluster.node, where))
+		return false;
+	err->text[0] = '\0';
+	weft_fail(err, -EBUSY,
+		  "%s: node %u of this cluster is running already%s%s; stop that one, or give this "
+		  "one another number (cluster: node)",
+		  subsys->nqn, subsys->cluster.node, where[0] ? ", and listens on " : "", where);
+	return true;
+}
+
 int weft_config_subsys_open(struct weft_subsys_config *subsys, bool wait, struct weft_err *err)
 {
 	struct weft_ns_config *ns = subsys->namespaces.at;
 	int rc = 0;
 
-	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++)
+	for (unsigned i = 0; i < subsys->namespaces.count && !rc; i++) {
 		rc = weft_config_ns_open(&ns[i], wait, err);
+		if (rc == -EBUSY && !ns[i].adopted)
+			weft_config_node_runs(subsys, err);
+	}
 	return rc;
 }
 

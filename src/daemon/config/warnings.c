@@ -103,6 +103,20 @@ void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn)
 				nqn, node));
 }
 
+void weft_warn_members_ns(json_t *warnings, struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1],
+			  uint32_t nsid, const char *done)
+{
+	struct weft_subsys *s;
+
+	if (weft_daemon_find_subsys(d, nqn, &s, NULL) < 0 || weft_ns_is_everywhere(s, nsid))
+		return;
+	json_array_append_new(
+		warnings,
+		json_sprintf("%s: namespace %u is %s on node %u only; each member of a cluster has "
+			     "its own namespaces: call the others too, before the group moves",
+			     nqn, nsid, done, weft_subsys_node(s)));
+}
+
 /* --- a configuration, a subsystem ------------------------------------------------------------- */
 
 void weft_warn_subsys(json_t *warnings, const struct weft_subsys_config *subsys)

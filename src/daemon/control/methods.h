@@ -25,6 +25,9 @@ void weft_warn_size(json_t *warnings, struct weft_daemon *d, const char *nqn, ui
 		    uint64_t size);
 /* The list of hosts changed on this member of a cluster only. */
 void weft_warn_members(json_t *warnings, struct weft_daemon *d, const char *nqn);
+/* A namespace was @done ("resized") on this member of a cluster only. */
+void weft_warn_members_ns(json_t *warnings, struct weft_daemon *d, char nqn[WEFT_NQN_MAX + 1],
+			  uint32_t nsid, const char *done);
 void weft_daemon_log_warnings(json_t *warnings);
 /* weft_rpc_result() with the warnings in it and in the log; owns both. */
 void weft_rpc_result_warned(struct weft_rpc_call *call, json_t *result, json_t *warnings);

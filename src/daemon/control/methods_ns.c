@@ -93,14 +93,17 @@ static void answer_add(struct ns_add *ns_add)
 	struct weft_daemon *d = ns_add->call->rpc->daemon;
 	struct weft_ns_add_params *p = &ns_add->params;
 	struct weft_target_ns_info info;
+	json_t *warnings;
 
 	assert(!p->ns.be); /* it is the target's */
 	weft_daemon_log_ns(d, p->nqn, p->ns.nsid);
 	weft_daemon_find_ns(d, p->nqn, p->ns.nsid, &info);
+	warnings = warn_backend(info.backend);
+	weft_warn_members_ns(warnings, d, p->nqn, p->ns.nsid, "added");
 	weft_rpc_result_warned(ns_add->call,
 			       json_pack("{s:I, s:s}", "nsid", (json_int_t)p->ns.nsid, "uuid",
 					 info.uuid),
-			       warn_backend(info.backend));
+			       warnings);
 }
 
 static int ns_add_open_storage(struct weft_offload *offload)
@@ -162,7 +165,7 @@ struct ns_resize {
 static void on_resized(void *arg, int rc, const struct weft_err *err)
 {
 	_cleanup_(weft_freep) struct ns_resize *ns_resize = arg;
-	const struct weft_ns_params *p = &ns_resize->params;
+	struct weft_ns_params *p = &ns_resize->params;
 	struct weft_daemon *d = ns_resize->call->rpc->daemon;
 	struct weft_target_ns_info info;
 	json_t *warnings;
@@ -176,6 +179,7 @@ static void on_resized(void *arg, int rc, const struct weft_err *err)
 		info.backend = "";
 	warnings = warn_backend(info.backend);
 	weft_warn_size(warnings, d, p->nqn, p->nsid, p->size);
+	weft_warn_members_ns(warnings, d, p->nqn, p->nsid, "resized");
 	weft_rpc_result_warned(ns_resize->call,
 			       json_pack("{s:I, s:I}", "nsid", (json_int_t)p->nsid, "size",
 					 (json_int_t)p->size),
@@ -212,21 +216,46 @@ void weft_method_ns_resize(struct weft_rpc_call *call, void *params)
 
 /* --- namespace-remove ------------------------------------------------------------------------- */
 
+struct ns_remove {
+	struct weft_rpc_call *call;
+	struct weft_ns_params params;
+};
+
 static void on_removed(void *arg)
 {
-	weft_rpc_result(arg, json_object());
+	_cleanup_(weft_freep) struct ns_remove *ns_remove = arg;
+	struct weft_ns_params *p = &ns_remove->params;
+	json_t *warnings = json_array();
+
+	weft_warn_members_ns(warnings, ns_remove->call->rpc->daemon, p->nqn, p->nsid, "removed");
+	weft_rpc_result_warned(ns_remove->call, json_object(), warnings);
+}
+
+static int start_remove(struct weft_rpc_call *call, struct weft_ns_params *p, struct weft_err *err)
+{
+	struct ns_remove *ns_remove;
+	struct weft_subsys *s;
+	int rc;
+
+	rc = weft_daemon_find_subsys(call->rpc->daemon, p->nqn, &s, err);
+	if (rc < 0)
+		return rc;
+	ns_remove = malloc(sizeof(*ns_remove));
+	if (!ns_remove)
+		return -ENOMEM;
+	*ns_remove = (struct ns_remove){ call, *p };
+	rc = weft_ns_remove(s, p->nsid, on_removed, ns_remove, err);
+	if (rc < 0)
+		free(ns_remove);
+	return rc;
 }
 
 void weft_method_ns_remove(struct weft_rpc_call *call, void *params)
 {
 	struct weft_ns_params *p = params;
 	struct weft_err err = { "" };
-	struct weft_subsys *s;
-	int rc;
+	int rc = start_remove(call, p, &err);
 
-	rc = weft_daemon_find_subsys(call->rpc->daemon, p->nqn, &s, &err);
-	if (!rc)
-		rc = weft_ns_remove(s, p->nsid, on_removed, call, &err);
 	if (rc < 0)
 		weft_rpc_fail(call, rc, &err);
 	else

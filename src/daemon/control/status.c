@@ -56,7 +56,7 @@ static void add_subsys(void *arg, const struct weft_subsys_info *info)
 
 static void add_member(void *arg, const struct weft_member_info *info)
 {
-	json_t *groups = json_array(), *lacks = json_array();
+	json_t *groups = json_array(), *lacks = json_array(), *other_sizes = json_array();
 	struct status_walk *w = arg;
 
 	assert(w->members); /* it is of a cluster */
@@ -66,10 +66,16 @@ static void add_member(void *arg, const struct weft_member_info *info)
 	for (unsigned i = 0; i < WEFT_NSID_MAX; i++)
 		if (info->lacks[i])
 			json_array_append_new(lacks, json_integer(i + 1));
+	for (unsigned i = 0; i < WEFT_NSID_MAX; i++)
+		if (info->other_size[i])
+			json_array_append_new(other_sizes,
+					      json_pack("{s:i, s:I}", "nsid", (int)i + 1, "size",
+							(json_int_t)info->other_size[i]));
 	json_array_append_new(w->members,
-			      json_pack("{s:I, s:b, s:b, s:o, s:o}", "node", (json_int_t)info->node,
-					"alive", info->alive, "draining", info->draining,
-					"ana_groups", groups, "lacks", lacks));
+			      json_pack("{s:I, s:b, s:b, s:o, s:o, s:o}", "node",
+					(json_int_t)info->node, "alive", info->alive, "draining",
+					info->draining, "ana_groups", groups, "lacks", lacks,
+					"other_sizes", other_sizes));
 }
 
 static void add_group(void *arg, const struct weft_group_info *info)

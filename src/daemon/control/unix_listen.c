@@ -67,30 +67,46 @@ static bool is_hung_up(int fd)
 	return poll(&pollfd, 1, HANGUP_MS) > 0 && recv(fd, &word, 1, 0) <= 0;
 }
 
-static bool is_answered(const struct sockaddr_un *addr)
+/* @pid: who listens, 0: not known. */
+static bool is_answered(const struct sockaddr_un *addr, pid_t *pid)
 {
 	_cleanup_(weft_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 					       0);
+	struct ucred peer = { 0 };
+	socklen_t len = sizeof(peer);
 
+	*pid = 0;
 	/* EAGAIN: its backlog is full, so it is alive. */
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0)
 		return errno == EAGAIN;
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		*pid = peer.pid;
 	return !is_hung_up(fd);
+}
+
+static int fail_in_use(const char *path, pid_t pid, struct weft_err *err)
+{
+	char who[32] = "";
+
+	if (pid > 0) /* 0: of another PID namespace */
+		snprintf(who, sizeof(who), " (pid %d)", (int)pid);
+	return weft_fail(err, -EADDRINUSE,
+			 "control socket %s: another weft%s answers there; stop it, or choose "
+			 "another place with --control PATH",
+			 path, who);
 }
 
 static int remove_stale(const struct weft_chased *at, const struct sockaddr_un *addr,
 			struct weft_err *err)
 {
 	struct stat st;
+	pid_t pid;
 
 	if (!fstatat(at->dirfd, at->name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISSOCK(st.st_mode))
 		return weft_fail(err, -EEXIST,
 				 "control socket %s: there is a file that is no socket", at->path);
-	if (is_answered(addr))
-		return weft_fail(err, -EADDRINUSE,
-				 "control socket %s: another weft answers there; stop it, or choose "
-				 "another place with --control PATH",
-				 at->path);
+	if (is_answered(addr, &pid))
+		return fail_in_use(at->path, pid, err);
 	return weft_chased_unlink(at);
 }
 

@@ -39,9 +39,14 @@ struct weft_takeover_import {
 
 static void fail_import(struct weft_takeover_import *import, const char *why)
 {
+	const struct weft_serve_options *options = import->daemon->options;
+	struct weft_err err = { "" };
+
 	if (import->fd >= 0)
 		weft_channel_send_failed(import->fd, why);
-	weft_fatal("takeover failed: %s", why);
+	weft_fail(&err, -ECANCELED, "takeover failed: %s", why);
+	if (options->failed)
+		options->failed(options->user, err.text);
 	_exit(1);
 }
 

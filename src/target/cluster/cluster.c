@@ -352,6 +352,7 @@ void tgt_cluster_member_info(struct weft_subsys *s, unsigned node, struct weft_m
 	for (unsigned i = 0; i < WEFT_ANA_GROUP_MAX; i++)
 		info->serves[i] = used[i] && o->owner[i] == node;
 	memcpy(info->lacks, s->cluster->lacks[node].has, sizeof(info->lacks));
+	tgt_cluster_namespaces_info(s->cluster, info);
 }
 
 bool tgt_cluster_group_info(struct weft_subsys *s, uint32_t group, struct weft_group_info *info)

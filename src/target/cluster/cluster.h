@@ -8,16 +8,22 @@
 #include "target/cluster/remote_ccr.h"
 #include "target/internal.h"
 
-enum { TGT_CLUSTER_KEY = 32 };
+enum {
+	TGT_CLUSTER_KEY = 32,
+	TGT_CLUSTER_NAMESPACES_MAX = 32 + WEFT_NSID_MAX * sizeof("1024 18446744073709551615"),
+	TGT_CLUSTER_RECORD_MAX = TGT_CLUSTER_NAMESPACES_MAX,
+};
+static_assert((int)OWNERS_RECORD <= (int)TGT_CLUSTER_RECORD_MAX &&
+		      (int)PORTS_RECORD_MAX <= (int)TGT_CLUSTER_RECORD_MAX,
+	      "every record fits");
 
 /* A record that is to be committed. */
 struct tgt_cluster_write {
 	char key[TGT_CLUSTER_KEY];
 	uint64_t version; /* of the record that it replaces */
 	uint32_t len;
-	char bytes[PORTS_RECORD_MAX];
+	char bytes[TGT_CLUSTER_RECORD_MAX];
 };
-static_assert((int)OWNERS_RECORD <= (int)PORTS_RECORD_MAX, "the table fits");
 
 struct tgt_cluster_nsids {
 	bool has[WEFT_NSID_MAX]; /* by nsid - 1 */
@@ -41,6 +47,8 @@ struct tgt_cluster {
 	/* member_namespaces.c: namespaces that each member lacks and another has, as of the last
 	 * check. */
 	struct tgt_cluster_nsids lacks[WEFT_NODES_MAX + 1];
+	/* By nsid - 1: members that live have it in different sizes. */
+	bool sizes_differ[WEFT_NSID_MAX];
 	uint64_t lacks_revision, lacks_alive;
 
 	/* residual_io.c: */
@@ -118,8 +126,11 @@ bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster
 void tgt_cluster_ports_of(const struct weft_subsys *s, unsigned node, struct ports *ports);
 
 /* member_namespaces.c: which namespaces members have */
-void tgt_cluster_ns_changed(struct weft_subsys *s);       /* one came or went */
-void tgt_cluster_check_namespaces(struct tgt_cluster *c); /* warns of those that one lacks */
+void tgt_cluster_ns_changed(struct weft_subsys *s); /* one came, went or has another size */
+/* Warns of those that a member lacks or has in another size. */
+void tgt_cluster_check_namespaces(struct tgt_cluster *c);
+/* Sets info->other_size. */
+void tgt_cluster_namespaces_info(struct tgt_cluster *c, struct weft_member_info *info);
 /* The same for our list of namespaces. */
 bool tgt_cluster_namespaces_record_is_stale(struct tgt_cluster *c, struct tgt_cluster_write *w);
 

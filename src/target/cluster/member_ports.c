@@ -7,17 +7,24 @@
  * A listener on every address is not published: only a host that came through one of its addresses
  * knows that one. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "target/cluster/cluster.h"
+
+static void ports_key(unsigned node, char key[TGT_CLUSTER_KEY])
+{
+	assert(node && node <= WEFT_NODES_MAX);
+	snprintf(key, TGT_CLUSTER_KEY, "listeners/%u", node);
+}
 
 static const struct weft_store_record *ports_record(const struct weft_subsys *s, unsigned node)
 {
 	char key[TGT_CLUSTER_KEY];
 
-	assert(node && node <= WEFT_NODES_MAX);
-	snprintf(key, sizeof(key), "listeners/%u", node);
+	ports_key(node, key);
 	return weft_store_get(s->store, key);
 }
 
@@ -38,7 +45,7 @@ bool tgt_cluster_ports_record_is_stale(struct tgt_cluster *c, struct tgt_cluster
 
 	assert_on_control(c->subsys->target);
 	list_own_ports(c->subsys, &ports);
-	snprintf(w->key, sizeof(w->key), "listeners/%u", c->view.self);
+	ports_key(c->view.self, w->key);
 	w->version = record ? record->version : 0;
 	w->len = (uint32_t)ports_encode(&ports, weft_store_session(c->subsys->store), w->bytes);
 	return !record || record->len != w->len || memcmp(record->value, w->bytes, w->len);
@@ -110,4 +117,21 @@ void tgt_cluster_check_ports(struct tgt_cluster *c)
 	}
 	if (changed)
 		tgt_discovery_changed(c->subsys->target);
+}
+
+/* --- seen from outside ------------------------------------------------------------------------ */
+
+bool weft_cluster_node_runs(const char *state, unsigned node, char where[WEFT_URI_MAX])
+{
+	_cleanup_(weft_freep) struct weft_store_peek *peek = malloc(sizeof(*peek));
+	char key[TGT_CLUSTER_KEY];
+	struct ports ports;
+
+	where[0] = '\0';
+	ports_key(node, key);
+	if (!peek || !weft_store_peek(state, node, key, peek))
+		return false;
+	if (!ports_decode(&ports, peek->session, peek->value, peek->len) && ports.count)
+		weft_uri_format(ports.at[0].trtype, &ports.at[0].addr, where, WEFT_URI_MAX);
+	return true;
 }

@@ -132,13 +132,31 @@ void tgt_io_write(struct weft_req *req)
 
 /* --- Flush ------------------------------------------------------------------------------------ */
 
+static void submit_flush(struct weft_req *req, void (*done)(struct weft_io *io, int rc))
+{
+	tgt_req(req)->flushes = tgt_ns_cached_writes(tgt_ns_at_work(req));
+	tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, done);
+}
+
+static void count_flush(struct weft_req *req, int rc)
+{
+	if (!rc)
+		tgt_ns_flushed(tgt_ns_at_work(req), tgt_req(req)->flushes);
+}
+
+static void flush_done(struct weft_io *io, int rc)
+{
+	count_flush(tgt_io_req(io), rc);
+	tgt_io_done(io, rc);
+}
+
 void tgt_io_flush(struct weft_req *req)
 {
 	if (tgt_ns_enter(req, false, tgt_io_flush))
-		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, tgt_io_done);
+		submit_flush(req, flush_done);
 }
 
-/* --- shutdown: flush every namespace in turn -------------------------------------------------- */
+/* --- shutdown: flush every namespace with writes that are not durable, in turn ---------------- */
 
 static void shutdown_flush_next(struct weft_req *req);
 
@@ -156,24 +174,36 @@ static void shutdown_flush_done(struct weft_io *io, int rc)
 	struct weft_req *req = tgt_io_req(io);
 
 	assert(tgt_req(req)->range < WEFT_NSID_MAX);
+	count_flush(req, rc);
 	tgt_io_status(req, rc);
 	tgt_ns_leave(req);
 	tgt_req(req)->range++;
 	shutdown_flush_next(req);
 }
 
-static void shutdown_flush_next(struct weft_req *req)
+/* NULL: there is no other. */
+static struct tgt_ns *next_unflushed(struct weft_req *req)
 {
 	struct weft_subsys *s = tgt_queue(req)->ctrl->subsys;
 	struct tgt_req *treq = tgt_req(req);
-	struct tgt_ns *ns = NULL;
 
-	while (treq->range < WEFT_NSID_MAX && !(ns = tgt_ns_find(s, treq->range + 1u)))
-		treq->range++;
+	for (; treq->range < WEFT_NSID_MAX; treq->range++) {
+		struct tgt_ns *ns = tgt_ns_find(s, treq->range + 1u);
+
+		if (ns && !tgt_ns_is_flushed(ns))
+			return ns;
+	}
+	return NULL;
+}
+
+static void shutdown_flush_next(struct weft_req *req)
+{
+	struct tgt_ns *ns = next_unflushed(req);
+
 	if (!ns)
 		tgt_post_control(req, shutdown_done_on_control);
 	else if (tgt_ns_try_enter(req, ns, false, shutdown_flush_next))
-		tgt_io_submit(req, WEFT_IO_FLUSH, NULL, 0, 0, 0, shutdown_flush_done);
+		submit_flush(req, shutdown_flush_done);
 }
 
 void tgt_io_shutdown(struct weft_msg *msg)

@@ -51,6 +51,17 @@ static void import_ns_errors(struct weft_subsys *s, const struct weft_items *ite
 	}
 }
 
+/* The old process does not say which writes it had flushed. */
+static void import_unflushed(struct weft_subsys *s)
+{
+	for (uint32_t nsid = 1; nsid <= WEFT_NSID_MAX; nsid++) {
+		struct tgt_ns *ns = tgt_ns_find(s, nsid);
+
+		if (ns)
+			tgt_ns_import_unflushed(ns);
+	}
+}
+
 static int import_subsystems(struct import *in)
 {
 	struct weft_subsys_state *from = in->state->subsystems.at;
@@ -65,6 +76,7 @@ static int import_subsystems(struct import *in)
 		s->cntlid_next = (uint16_t)from[i].cntlid;
 		set_totals(&s->stats[0], &from[i].totals);
 		import_ns_errors(s, &from[i].ns_errors);
+		import_unflushed(s);
 		rc = tgt_paths_import_subsys(&from[i], s, &in->err);
 		if (!rc)
 			rc = tgt_store_import(&from[i], s, &in->err);
