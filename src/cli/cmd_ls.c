@@ -285,6 +285,7 @@ static int print_result(struct ls *ls, const char *command)
 {
 	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
 
+	weft_ls_complete_access(ls->subsystems);
 	if (ls->json)
 		weft_print_json(all, false);
 	else if (!json_array_size(ls->subsystems))

@@ -86,12 +86,32 @@ int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err)
 int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
 		      struct weft_err *err)
 {
-	struct weft_err why = { "" };
+	struct weft_err why = { "" }, none = { "" };
 	int rc = weft_ns_open(ctrl, nsid, ns, &why);
+	char lost[400];
 
-	if (rc == -ENODEV)
-		return weft_host_no_ns(uri, nsid, err);
+	if (rc == -ENODEV) {
+		weft_host_lost_paths(ctrl, lost, sizeof(lost));
+		weft_host_no_ns(uri, nsid, &none);
+		return weft_fail(err, rc, "%s%s", none.text, lost);
+	}
 	return rc < 0 ? weft_fail(err, rc, "%s: %s", uri, why.text) : 0;
+}
+
+void weft_host_lost_paths(struct weft_ctrl *ctrl, char *text, size_t size)
+{
+	struct weft_path_wait_paths all = { 0 }, lost = { 0 };
+
+	*text = '\0';
+	all.count = weft_ctrl_paths(ctrl, all.paths, WEFT_PATHS_MAX);
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.paths[i].state != WEFT_LIVE)
+			lost.paths[lost.count++] = all.paths[i];
+	if (!lost.count || all.count == 1)
+		return;
+	snprintf(text, size, "; %u of its %u paths %s not live: ", lost.count, all.count,
+		 lost.count == 1 ? "is" : "are");
+	weft_path_wait_why(&lost, text + strlen(text), size - strlen(text));
 }
 
 /* --- which namespace -------------------------------------------------------------------------- */
@@ -212,6 +232,14 @@ int weft_remote_connect(struct weft_remote *remote, const char *command, const c
 	weft_ctrl_info(remote->ctrl, &remote->info);
 	weft_host_path_wait(&remote->waiting, command, uri, options, remote->ctrl, NULL);
 	return 0;
+}
+
+void weft_remote_hold_ns(struct weft_remote *remote, uint32_t nsid)
+{
+	bool several = remote->info.discovering || weft_ctrl_paths(remote->ctrl, NULL, 0) > 1;
+
+	if (several && nsid && nsid < UINT32_MAX && !remote->info.discovery)
+		weft_ns_open(remote->ctrl, nsid, &remote->ns, NULL);
 }
 
 int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,

@@ -91,6 +91,10 @@ int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err);
 int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
 		      struct weft_err *err);
 
+/* "; 1 of its 2 paths is not live: 127.0.0.1:4421 reconnecting: …": what an answer about all paths
+ * may lack. "": all are live. */
+void weft_host_lost_paths(struct weft_ctrl *ctrl, char *text, size_t size);
+
 /* The nsid to use: @wanted or the URI's nsid=, or the only one there is. */
 int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uint32_t *nsid,
 		   struct weft_err *err);
@@ -105,7 +109,8 @@ void weft_host_print_unfollowed(const char *command, const struct weft_discovery
 /* A controller that a command works on, or a namespace of it. */
 struct weft_remote {
 	struct weft_ctrl *ctrl;
-	struct weft_ns *ns; /* NULL, and ns_info empty, after weft_remote_connect() */
+	/* After weft_remote_connect() NULL, but for weft_remote_hold_ns(), and ns_info is empty. */
+	struct weft_ns *ns;
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
 	struct weft_path_wait waiting;
@@ -114,6 +119,9 @@ struct weft_remote {
 /* The controller alone; weft_remote_close() ends this, too. @command: as of weft_host_connect(). */
 int weft_remote_connect(struct weft_remote *remote, const char *command, const char *uri,
 			const struct weft_options *options, struct weft_err *err);
+/* Where there are several paths: from now on commands about this namespace take one that leads to
+ * it. They are sent anywhere if it cannot be opened, and refused. */
+void weft_remote_hold_ns(struct weft_remote *remote, uint32_t nsid);
 /* @command: as of weft_host_connect(). @nsid: of --ns; 0: not given. */
 int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
 		     uint32_t nsid, const struct weft_options *options, struct weft_err *err);

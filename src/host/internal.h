@@ -132,6 +132,10 @@ void host_ctrl_wake_all(struct weft_ctrl *ctrl); /* waiting threads, and every q
 /* ctrl.c, under ctrl->lock: the paths that are not being removed, by id; returns how many. */
 unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
 
+/* ctrl.c, under ctrl->lock: the first attempt of a path is not over, or a discovery service may
+ * list another path. */
+bool host_ctrl_has_untried_path(const struct weft_ctrl *ctrl);
+
 /* ctrl.c: the address of its first path. */
 void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
 
@@ -143,6 +147,9 @@ void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
  * or not answered; the rest is final. */
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
 		       uint32_t length);
+/* user_admin.c: weft_identify() through the path with this id. -ENOTCONN: it is not live. */
+int host_identify_through(struct weft_ctrl *ctrl, unsigned path, uint8_t cns, uint32_t nsid,
+			  void *buf, struct weft_err *err);
 /* user_admin.c, on the control reactor: sends the commands that callers of weft_admin() wait for,
  * as far as there is room, or fails them. */
 void host_user_admin_pump(struct weft_ctrl *ctrl);

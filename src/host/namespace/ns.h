@@ -147,7 +147,8 @@ void host_ns_records_rescan_refused(struct weft_ctrl *ctrl, unsigned index);
 int host_extents_parse(const struct nvme_lba_status *answer, uint32_t size, uint64_t slba,
 		       uint64_t blocks, struct weft_ns_extent *extents, unsigned max);
 
-/* ns.c, under ctrl->lock: a path's first scan of it is under way, or to come. */
+/* ns.c, under ctrl->lock: a path's first scan of it is under way, or to come: also that of a path
+ * whose first attempt to connect is not over. */
 bool host_ns_has_pending_scan(const struct weft_ns *ns);
 /* The path with this index was added or removed: forgets what was known. */
 void host_ns_reset_path(struct weft_ctrl *ctrl, unsigned index);
