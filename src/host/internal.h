@@ -123,6 +123,8 @@ void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if every path and fol
 
 /* path_publish.c, on the control reactor */
 void host_path_publish(struct host_path *path);
+/* Under ctrl->lock: the cause of its last loss, with its address where there are several. */
+void host_path_why(const struct host_path *path, struct weft_err *why);
 bool host_path_is_only(const struct host_path *path);
 struct host_path *host_path_find_other_live(const struct host_path *path); /* NULL: none */
 /* Under ctrl->lock. */
@@ -138,6 +140,12 @@ bool host_ctrl_has_untried_path(const struct weft_ctrl *ctrl);
 
 /* ctrl.c: the address of its first path. */
 void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
+
+/* path_text.c: an address without its scheme. */
+const char *host_address_text(const char *address);
+/* Under ctrl->lock: "127.0.0.1:4420 inaccessible (ANA group 7), …", every path and what keeps it from
+ * being used, for @ns or, if that is NULL, at all. */
+void host_paths_text(struct weft_ctrl *ctrl, const struct weft_ns *ns, char *text, size_t size);
 
 /* flush.c, under ctrl->lock: the path with this index was removed. */
 void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);

@@ -31,6 +31,10 @@ subsystems:
 """
 
 
+def closed(t):
+    return f"127.0.0.1:{t.addr[1]} inaccessible (ANA group 7)"
+
+
 def waiting(command, t, limit=""):
     """The line that tells of the closed namespace."""
     return re.compile(rf"weft {command}: waiting \d+ s for a path to namespace 1: "
@@ -78,7 +82,7 @@ def _(t):
         said = told(process, waiting(command, t, "; I/O fails after 20 s (fast_io_fail)"))
         said += process.stderr.read().decode().splitlines()
         assert process.wait(60) == FAILED, (command, said)
-        assert "no path could be used for 20 s (fast_io_fail)" in said[-1], said
+        assert f"no path could be used for 20 s (fast_io_fail): {closed(t)}" in said[-1], said
 
 
 @with_target("an inaccessible namespace that opens up: it goes on, and says so", config=CLOSED,
@@ -196,6 +200,36 @@ def _(t):
     finally:
         mount.send_signal(signal.SIGTERM)
         mount.wait(30)
+
+
+@tap.case("the end names what is the matter now, not an earlier loss")
+def _():
+    config = CLOSED.replace("inaccessible", "optimized")
+    config = config.replace("127.0.0.1:0", f"127.0.0.1:{weft.free_port()}", 1)
+    with weft.Target(config=config) as t, \
+            start("bench", uri(t, 1, fast_io_fail="10s"), "--time", "600",
+                  stdout=subprocess.DEVNULL) as bench:
+        weft.wait_until(lambda: any(c["reads"] for c in t.controllers()), "bench to read")
+        t.kill9()
+        t.start()
+        told(bench, re.compile("connected again|there is a path again"))
+        open_up(t, "inaccessible")
+        said = bench.stderr.read().decode().splitlines()
+        assert bench.wait(60) == FAILED, said
+    assert said[-1].endswith(f"no path could be used for 10 s (fast_io_fail): {closed(t)}"), said
+
+
+@with_target("… and of several paths, what each of them said last",
+             config=CLOSED.replace("inaccessible", "optimized"))
+def _(t):
+    place = f"{uri(t, 1, fast_io_fail='2s')},{uri(t, 1, host='localhost')}"
+    with start("bench", place, "--time", "600", stdout=subprocess.DEVNULL) as bench:
+        weft.wait_until(lambda: any(c["reads"] for c in t.controllers()), "bench to read")
+        t.kill9()
+        said = bench.stderr.read().decode().splitlines()
+        assert bench.wait(60) == FAILED, said
+    assert said[-1].count(f":{t.addr[1]} reconnecting: ") == 2, said
+    assert said[-1].count("Connection refused") == 2, said
 
 
 @with_target("nobody is there: the limit that is told is the one that ends it")
