@@ -161,6 +161,26 @@ int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uin
 	return *nsid ? 0 : only_nsid(ctrl, uri, nsid, err);
 }
 
+/* --- the end --------------------------------------------------------------------------------- */
+
+void weft_host_disconnect(struct weft_path_wait *waiting, struct weft_ns *ns,
+			  struct weft_ctrl *ctrl)
+{
+	struct weft_path_wait closing = {
+		.command = waiting->command,
+		.uri = waiting->uri,
+		.awaited = "the controller to shut down:",
+		.connect_ms = waiting->connect_ms,
+	};
+
+	weft_path_wait_end(waiting);
+	if (ns)
+		weft_ns_close(ns);
+	weft_path_wait_begin(&closing);
+	weft_disconnect(ctrl);
+	weft_path_wait_end(&closing);
+}
+
 /* --- lost connections ------------------------------------------------------------------------- */
 
 /* The event's text without the name of the state, which is for logs. */
@@ -231,7 +251,42 @@ int weft_remote_connect(struct weft_remote *remote, const char *command, const c
 		return rc;
 	weft_ctrl_info(remote->ctrl, &remote->info);
 	weft_host_path_wait(&remote->waiting, command, uri, options, remote->ctrl, NULL);
+	weft_path_wait_asked(&remote->waiting, NULL); /* all that follows, up to its end */
 	return 0;
+}
+
+int weft_remote_queue_open(struct weft_remote *remote, struct weft_queue **queue,
+			   struct weft_err *err)
+{
+	int rc;
+
+	weft_path_wait_asked(&remote->waiting, "Connect of an I/O queue");
+	rc = weft_queue_open(remote->ctrl, queue, err);
+	weft_path_wait_answered(&remote->waiting);
+	return rc;
+}
+
+const char *weft_remote_op_text(enum weft_op_code op)
+{
+	static const char *const texts[] = {
+		[WEFT_READ] = "Read",       [WEFT_WRITE] = "Write",
+		[WEFT_FLUSH] = "Flush",     [WEFT_COMPARE] = "Compare",
+		[WEFT_TRIM] = "Deallocate", [WEFT_ZERO] = "Write Zeroes",
+		[WEFT_RAW] = "a command",
+	};
+
+	return (size_t)op < sizeof(texts) / sizeof(texts[0]) && texts[op] ? texts[op] : "I/O";
+}
+
+int weft_remote_run(struct weft_remote *remote, struct weft_queue *queue, struct weft_cmd *cmd,
+		    struct weft_err *err)
+{
+	int rc;
+
+	weft_path_wait_asked(&remote->waiting, weft_remote_op_text(cmd->op));
+	rc = weft_run(queue, cmd, err);
+	weft_path_wait_answered(&remote->waiting);
+	return rc;
 }
 
 void weft_remote_hold_ns(struct weft_remote *remote, uint32_t nsid)
@@ -268,10 +323,7 @@ bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
 
 void weft_remote_close(struct weft_remote *remote)
 {
-	weft_path_wait_end(&remote->waiting);
-	if (remote->ns)
-		weft_ns_close(remote->ns);
 	if (remote->ctrl)
-		weft_disconnect(remote->ctrl);
+		weft_host_disconnect(&remote->waiting, remote->ns, remote->ctrl);
 	*remote = (struct weft_remote){ NULL };
 }

@@ -19,6 +19,7 @@ import tap
 import weft
 from command import FAILED, OK, fails, messages, run, start, text, uri
 from fixture import with_target
+from target import Silence, Target, normally
 
 M = 1 << 20
 CLOSED = """
@@ -155,6 +156,54 @@ def _():
                                      rf"{re.escape(where)}; it is given up after 20 s "
                                      r"\(--timeout\)$"))
             assert process.wait(60) == FAILED, command
+
+
+@with_target("storage that is slow, also to shut down: told, and what is asked of it",
+             config=CLOSED.replace("inaccessible", "optimized").replace("mem:16M", "mem:16M,delay=3s"))
+def _(t):
+    block = t.dir / "block"
+    block.write_bytes(bytes(4096))
+    begun = [(args[0], what, start(*args, "--timeout", "60s", stdout=subprocess.DEVNULL))
+             for what, *args in (("Read", "read", uri(t, 1), "--length", "4K"),
+                                 ("Write", "write", uri(t, 1), "-i", block),
+                                 ("Compare", "compare", uri(t, 1), "-i", block),
+                                 ("Write Zeroes", "zero", uri(t, 1), "--all"),
+                                 ("I/O", "bench", uri(t, 1), "--time", "2", "--json"))]
+    for command, what, process in begun:
+        address = f"127.0.0.1:{t.addr[1]}"
+        told(process, re.compile(rf"^weft {command}: waiting \d+ s for an answer to {what}: {address}; "
+                                 r"it is aborted after 30 s \(io_timeout\)$"))
+        told(process, re.compile(rf"^weft {command}: waiting \d+ s for the controller to shut down: "
+                                 rf"nvme\+tcp://{address}/.*; it is given up after 60 s \(--timeout\)$"))
+        assert process.wait(60) == OK, command
+    quiet = start("read", "-q", uri(t, 1), "--length", "4K", "-o", t.dir / "out")
+    assert (quiet.wait(60), quiet.stderr.read()) == (OK, b"")
+
+
+def says_no_more(conn, _cmd):
+    raise Silence
+
+
+@tap.case("a target that lets in and then says nothing: every command says that it waits")
+def _():
+    with Target(identify=says_no_more) as t:
+        for command in ("id", "ls", "read", "mount"):
+            more = {"read": ["--length", "4K"], "mount": [tempfile.mkdtemp()]}.get(command, [])
+            process = start(command, t.uri(), *more, "--timeout", "5s", stdout=subprocess.DEVNULL)
+            told(process, re.compile(rf"^weft {command}: waiting \d+ s for .*127\.0\.0\.1:{t.addr[1]}"))
+            assert process.wait(60) == FAILED, command
+    answered = []
+
+    def not_again(conn, cmd):
+        answered.append(cmd)
+        if len(answered) > 2:           # two are of the set-up
+            raise Silence
+        return normally(conn, "identify", cmd)
+
+    with Target(identify=not_again) as t:
+        process = start("id", t.uri(admin_timeout="5s"), stdout=subprocess.DEVNULL)
+        told(process, re.compile(rf"^weft id: waiting \d+ s for an answer: 127\.0\.0\.1:{t.addr[1]}$"))
+        process.kill()
 
 
 @tap.case("a target that is gone: told while it waits, and that it is back", limit_s=120)
