@@ -223,11 +223,13 @@ bool weft_ctrl_next_event(struct weft_ctrl *ctrl, struct weft_event *event);
 
 /* --- namespaces ------------------------------------------------------------------------------- */
 
-/* The ids of the active namespaces, ascending, at most @max. Returns how many there are. */
+/* The ids of the active namespaces, ascending, at most @max: of every live path, each id once.
+ * Returns how many there are. Waits until every path has been tried. */
 int weft_ns_list(struct weft_ctrl *ctrl, uint32_t *nsids, unsigned max, struct weft_err *err);
 
 /* Holds on to one namespace by its identity (UUID, NGUID, EUI64): when another one takes its nsid,
- * or its block size changes, I/O fails with -ESTALE instead of reaching the wrong data. */
+ * or its block size changes, I/O fails with -ESTALE instead of reaching the wrong data. It need not
+ * be on every path: while none shows it, this waits until every path has been tried. */
 int weft_ns_open(struct weft_ctrl *ctrl, uint32_t nsid, struct weft_ns **ns, struct weft_err *err);
 void weft_ns_close(struct weft_ns *ns); /* no I/O is in flight */
 
@@ -422,7 +424,8 @@ int weft_trim(struct weft_queue *queue, struct weft_ns *ns, uint64_t length, uin
 
 /* --- admin commands --------------------------------------------------------------------------- */
 
-/* Any admin command, synchronously, from any thread: @sqe as for WEFT_RAW. Moves @length bytes to
+/* Any admin command, synchronously, from any thread: @sqe as for WEFT_RAW. Of several paths it takes
+ * any, or, about a namespace that the program has open, the best one to that. Moves @length bytes to
  * or from @buf as its opcode says. @result (may be NULL) gets the completion's first 8 bytes. 0,
  * -errno, or the positive NVMe status with which the controller refused it. */
 int weft_admin(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_t length,

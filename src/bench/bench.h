@@ -148,6 +148,8 @@ struct bench_progress {
 	double at_s;                      /* since the warm-up's end */
 	const struct bench_point *point;  /* the last of the series; NULL: there is none */
 	uint64_t read_back, to_read_back; /* chunks, of --verify */
+	unsigned in_flight;
+	uint64_t answered; /* I/Os and flushes, since the jobs began */
 };
 
 /* What the caller hears while the run goes on, in the thread of bench_run(). */

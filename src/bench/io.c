@@ -28,6 +28,13 @@ static uint32_t refresh_epoch(struct bench_job *job)
 
 /* --- counting --------------------------------------------------------------------------------- */
 
+static void count_in_flight(struct bench_job *job, int by)
+{
+	__atomic_store_n(&job->in_flight, job->in_flight + (unsigned)by, __ATOMIC_RELAXED);
+	if (by < 0)
+		__atomic_store_n(&job->answered, job->answered + 1, __ATOMIC_RELAXED);
+}
+
 static void count_completed(struct bench_job *job, enum bench_op op, uint64_t from_ns)
 {
 	uint64_t now = weft_monotonic_ns();
@@ -122,7 +129,7 @@ static void io_done(struct weft_cmd *cmd)
 		count_completed(job, cmd->op == WEFT_WRITE ? BENCH_WRITE : BENCH_READ, io->from_ns);
 	if (job->plan.ledger)
 		update_ledger(io);
-	job->in_flight--;
+	count_in_flight(job, -1);
 	bench_job_push_idle(job, io);
 }
 
@@ -132,7 +139,7 @@ static void flush_done(struct weft_cmd *cmd)
 	struct bench_job *job = io->job;
 
 	io->busy = false;
-	job->in_flight--;
+	count_in_flight(job, -1);
 	if (cmd->rc < 0) {
 		count_failed(job, cmd);
 		return;
@@ -150,12 +157,12 @@ static void submit_io(struct bench_io *io)
 
 	if (rc < 0) {
 		io->cmd.rc = rc;
-		job->in_flight++;
+		count_in_flight(job, 1);
 		job->over = true;
 		io->cmd.done(&io->cmd);
 		return;
 	}
-	job->in_flight++;
+	count_in_flight(job, 1);
 }
 
 void bench_io_start(struct bench_io *io, const struct bench_next_io *step, uint64_t from_ns)

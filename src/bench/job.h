@@ -53,7 +53,8 @@ struct bench_job {
 	struct pollfd *fds; /* NULL: it sleeps in its only queue */
 	struct bench_io *ios, flush;
 	struct bench_io *idle, **idle_last; /* first come, first served: queues share the load */
-	unsigned in_flight;
+	unsigned in_flight;                 /* read by others, as @answered */
+	uint64_t answered;                  /* or failed: I/Os, and flushes */
 	char *memory;
 	size_t memory_size;
 

@@ -52,6 +52,10 @@ static void tell_progress(const struct monitor *w, uint64_t now)
 		progress.read_back += __atomic_load_n(&w->jobs[i].swept, __ATOMIC_RELAXED);
 		progress.to_read_back += w->jobs[i].ledger.nwritten;
 	}
+	for (unsigned i = 0; i < w->load->config->jobs; i++) {
+		progress.in_flight += __atomic_load_n(&w->jobs[i].in_flight, __ATOMIC_RELAXED);
+		progress.answered += __atomic_load_n(&w->jobs[i].answered, __ATOMIC_RELAXED);
+	}
 	w->observer->step(w->observer->arg, &progress);
 }
 

@@ -413,8 +413,10 @@ static int connect_and_run(struct bench_command *p, struct bench_result *result,
 	rc = weft_remote_open(&remote, p->name, p->config.uri, p->nsid, &connect, err);
 	if (rc == 0) {
 		*rdma = weft_counters_rdma(remote.ctrl);
-		bench_live_init(&live, p->name, &p->config, &observer);
+		bench_live_init(&live, p->name, &p->config, &remote.waiting, &observer);
+		weft_path_wait_asked(&remote.waiting, "Connect of an I/O queue");
 		rc = bench_run(&p->config, remote.ctrl, remote.ns, &observer, result, err);
+		weft_path_wait_progress(&remote.waiting, NULL, 0, 0);
 		bench_live_end(&live);
 	}
 	if (!result->left)

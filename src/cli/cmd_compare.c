@@ -92,7 +92,7 @@ static int compare_range(struct compare *c, size_t from, size_t length, struct w
 		.iovcnt = 1,
 	};
 
-	return weft_run(c->queue, &cmd, err);
+	return weft_remote_run(c->remote, c->queue, &cmd, err);
 }
 
 /* If the first half is equal, the difference is in the second. */
@@ -173,7 +173,7 @@ static int compare(struct compare *c, struct weft_err *err)
 				  c->flags->length, err);
 
 	if (rc == 0)
-		rc = weft_queue_open(c->remote->ctrl, &c->queue, err);
+		rc = weft_remote_queue_open(c->remote, &c->queue, err);
 	if (rc < 0)
 		return rc;
 	c->buf = weft_memory_alloc(PIECE);

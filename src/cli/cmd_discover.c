@@ -192,11 +192,12 @@ static int discover_one(const struct flags *flags, struct weft_err *err)
 	if (rc < 0)
 		return rc;
 	weft_host_path_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
+	weft_path_wait_asked(&waiting, NULL);
 	rc = read_and_print(flags, ctrl, err);
+	weft_path_wait_answered(&waiting);
 	if (rc == 0 && flags->watch)
 		rc = watch_log(flags, ctrl, err);
-	weft_path_wait_end(&waiting);
-	weft_disconnect(ctrl);
+	weft_host_disconnect(&waiting, NULL, ctrl);
 	return rc;
 }
 

@@ -136,6 +136,7 @@ static int exchange_feature(const struct flags *flags, struct weft_remote *remot
 	if (rc < 0)
 		return rc;
 	build_sqe(flags, nsid, &sqe);
+	weft_remote_hold_ns(remote, nsid);
 	if (!flags->set)
 		answer->length = get_length(flags);
 	else if (flags->feature && flags->feature->by_value)

@@ -120,24 +120,23 @@ static int choose_ns(struct weft_ctrl *ctrl, const struct flags *flags, struct p
 
 static int read_pages(const struct flags *flags, struct pages *pages, struct weft_err *err)
 {
-	struct weft_path_wait waiting;
-	struct weft_ctrl *ctrl;
-	int rc = weft_host_connect(flags->command, flags->uri, &flags->connect, &ctrl, err);
+	struct weft_remote remote;
+	int rc = weft_remote_connect(&remote, flags->command, flags->uri, &flags->connect, err);
 
 	if (rc < 0)
 		return rc;
-	weft_host_path_wait(&waiting, flags->command, flags->uri, &flags->connect, ctrl, NULL);
-	weft_ctrl_path(ctrl, &pages->path);
-	rc = identify(ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl, "Identify of the controller",
-		      err);
+	weft_ctrl_path(remote.ctrl, &pages->path);
+	rc = identify(remote.ctrl, NVME_IDENTIFY_CNS_CTRL, 0, pages->ctrl,
+		      "Identify of the controller", err);
 	if (rc == 0)
-		rc = read_ana_page(ctrl, pages, err);
+		rc = read_ana_page(remote.ctrl, pages, err);
 	if (rc == 0)
-		rc = choose_ns(ctrl, flags, pages, err);
+		rc = choose_ns(remote.ctrl, flags, pages, err);
+	if (rc == 0)
+		weft_remote_hold_ns(&remote, pages->nsid);
 	if (rc == 0 && pages->nsid)
-		rc = read_ns_pages(ctrl, flags, pages, err);
-	weft_path_wait_end(&waiting);
-	weft_disconnect(ctrl);
+		rc = read_ns_pages(remote.ctrl, flags, pages, err);
+	weft_remote_close(&remote);
 	return rc;
 }
 

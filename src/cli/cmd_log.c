@@ -232,8 +232,10 @@ static int run_log(const struct flags *flags)
 	uint32_t length = 0;
 	int rc = weft_remote_connect(&remote, flags->command, flags->uri, &flags->connect, &err);
 
-	if (rc == 0)
+	if (rc == 0) {
+		weft_remote_hold_ns(&remote, flags->nsid);
 		rc = read_page(flags, &remote, &page, &length, &err);
+	}
 	weft_remote_close(&remote);
 	if (rc < 0)
 		return weft_cli_failed(flags->command, err.text);

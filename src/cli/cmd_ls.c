@@ -198,9 +198,9 @@ static void list_entry(struct ls *ls, const struct weft_discovered *e)
 		return;
 	}
 	weft_host_path_wait(&waiting, ls->command, uri, &ls->connect, ctrl, NULL);
+	weft_path_wait_asked(&waiting, NULL);
 	add_live(ls, ctrl);
-	weft_path_wait_end(&waiting);
-	weft_disconnect(ctrl);
+	weft_host_disconnect(&waiting, NULL, ctrl);
 }
 
 /* Places that a service lists are looked at as long as a discovery may take. */
@@ -271,10 +271,10 @@ static int list_target(struct ls *ls, const char *command, struct weft_err *err)
 		return rc;
 	weft_ctrl_info(ctrl, &info);
 	weft_host_path_wait(&waiting, command, ls->uri, &ls->connect, ctrl, NULL);
+	weft_path_wait_asked(&waiting, NULL);
 	if (!info.discovery)
 		rc = list_subsystem(ls, ctrl, &info, err);
-	weft_path_wait_end(&waiting);
-	weft_disconnect(ctrl);
+	weft_host_disconnect(&waiting, NULL, ctrl);
 	return info.discovery ? list_discovered(ls, command, err) : rc;
 }
 
@@ -285,6 +285,7 @@ static int print_result(struct ls *ls, const char *command)
 {
 	json_auto_t *all = json_pack("{s:O}", "subsystems", ls->subsystems);
 
+	weft_ls_complete_access(ls->subsystems);
 	if (ls->json)
 		weft_print_json(all, false);
 	else if (!json_array_size(ls->subsystems))

@@ -38,16 +38,27 @@ static const char usage[] =
 	"  weft mount nvme+tcp://192.0.2.10/nqn.2026-11.io.weft:default ~/disks\n"
 	"  dd if=~/disks/ns1 bs=1M count=1 | file -\n";
 
+struct starting {
+	struct weft_path_wait waiting; /* until it is mounted */
+	int handle;                    /* of weft_detach() */
+};
+
 static void in_foreground(void *user)
 {
+	struct starting *starting = user;
+
+	weft_path_wait_end(&starting->waiting);
 }
 
 static void in_background(void *user)
 {
+	struct starting *starting = user;
+
+	weft_path_wait_end(&starting->waiting);
 	if (chdir("/") < 0) {
 		/* Then the directory that it was started in stays in use. */
 	}
-	weft_detach_done(*(int *)user, -1);
+	weft_detach_done(starting->handle, -1);
 }
 
 static bool is_empty(const char *dir)
@@ -94,25 +105,27 @@ static int check_directory(const char *name, const char *dir)
 static int mount_it(const char *name, struct weft_mount_options *mount, bool foreground)
 {
 	_cleanup_(weft_freep) char *dir = weft_cli_absolute_path(mount->dir);
+	struct starting starting = { .handle = -1 };
 	struct weft_err err = { "" };
-	int handle = -1;
+	int rc;
 
 	if (!dir)
 		return weft_cli_failed(name, strerror(ENOMEM));
 	if (check_directory(name, dir) != EXIT_OK)
 		return EXIT_FAILED;
 	if (!foreground) {
-		handle = weft_detach();
-		if (handle < 0)
-			return weft_cli_failed(name, strerror(-handle));
+		starting.handle = weft_detach();
+		if (starting.handle < 0)
+			return weft_cli_failed(name, strerror(-starting.handle));
 	}
 	mount->dir = dir;
 	mount->quiet = !foreground;
 	mount->ready = foreground ? in_foreground : in_background;
-	mount->user = &handle;
-	if (weft_mount_run(mount, &err) < 0)
-		return weft_cli_failed(name, err.text);
-	return EXIT_OK;
+	mount->user = &starting;
+	weft_host_path_wait(&starting.waiting, name, mount->uri, &mount->connect, NULL, NULL);
+	rc = weft_mount_run(mount, &err);
+	weft_path_wait_end(&starting.waiting);
+	return rc < 0 ? weft_cli_failed(name, err.text) : EXIT_OK;
 }
 
 /* --- options ---------------------------------------------------------------------------------- */

@@ -316,6 +316,7 @@ static int exchange(const struct flags *flags, struct exchange *x, struct weft_e
 		build_sqe(flags, &remote.info, &x->sqe);
 		if (flags->show)
 			show_command(flags, x);
+		weft_remote_hold_ns(&remote, le32_to_cpu(x->sqe.common.nsid));
 		rc = send_command(flags, &remote, x, err);
 	}
 	weft_remote_close(&remote);

@@ -39,8 +39,8 @@ static int check_options(const struct weft_erase *what)
 
 /* --- the work --------------------------------------------------------------------------------- */
 
-static int erase_pieces(const struct weft_erase *what, struct weft_queue *queue, struct weft_ns *ns,
-			struct weft_err *err)
+static int erase_pieces(const struct weft_erase *what, struct weft_remote *remote,
+			struct weft_queue *queue, struct weft_err *err)
 {
 	struct weft_progress progress;
 	uint64_t done = 0;
@@ -52,12 +52,12 @@ static int erase_pieces(const struct weft_erase *what, struct weft_queue *queue,
 		struct weft_cmd cmd = {
 			.op = what->op,
 			.flags = what->deac ? WEFT_UNMAP : 0,
-			.ns = ns,
+			.ns = remote->ns,
 			.offset = what->offset + done,
 			.length = left < PIECE ? left : PIECE,
 		};
 
-		rc = weft_run(queue, &cmd, err);
+		rc = weft_remote_run(remote, queue, &cmd, err);
 		done += rc == 0 ? cmd.length : 0;
 		weft_progress_show(&progress, done);
 	}
@@ -69,22 +69,23 @@ static int erase_pieces(const struct weft_erase *what, struct weft_queue *queue,
 }
 
 /* *@lost: what it did may be gone. */
-static int erase_pass(const struct weft_erase *what, const struct weft_remote *remote,
+static int erase_pass(const struct weft_erase *what, struct weft_remote *remote,
 		      struct weft_queue *queue, bool *lost, struct weft_err *err)
 {
+	struct weft_cmd flush = { .op = WEFT_FLUSH, .ns = remote->ns };
 	struct weft_ctrl_info before;
 	int rc;
 
 	weft_ctrl_info(remote->ctrl, &before);
-	rc = erase_pieces(what, queue, remote->ns, err);
+	rc = erase_pieces(what, remote, queue, err);
 	if (rc == 0)
-		rc = weft_flush(queue, remote->ns, err);
+		rc = weft_remote_run(remote, queue, &flush, err);
 	*lost = rc == 0 && weft_remote_cache_may_be_lost(remote, &before);
 	return rc;
 }
 
 /* Until one pass and its flush have seen no loss. */
-static int erase_durably(const struct weft_erase *what, const struct weft_remote *remote,
+static int erase_durably(const struct weft_erase *what, struct weft_remote *remote,
 			 struct weft_queue *queue, struct weft_err *err)
 {
 	bool lost;
@@ -116,7 +117,7 @@ static int erase(struct weft_erase *what, struct weft_remote *remote, struct wef
 		what->length = remote->ns_info.size;
 	rc = weft_range_check(what->uri, &remote->ns_info, what->offset, what->length, err);
 	if (rc == 0)
-		rc = weft_queue_open(remote->ctrl, &queue, err);
+		rc = weft_remote_queue_open(remote, &queue, err);
 	if (rc < 0)
 		return rc;
 	rc = erase_durably(what, remote, queue, &why);

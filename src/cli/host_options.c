@@ -86,12 +86,32 @@ int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err)
 int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
 		      struct weft_err *err)
 {
-	struct weft_err why = { "" };
+	struct weft_err why = { "" }, none = { "" };
 	int rc = weft_ns_open(ctrl, nsid, ns, &why);
+	char lost[400];
 
-	if (rc == -ENODEV)
-		return weft_host_no_ns(uri, nsid, err);
+	if (rc == -ENODEV) {
+		weft_host_lost_paths(ctrl, lost, sizeof(lost));
+		weft_host_no_ns(uri, nsid, &none);
+		return weft_fail(err, rc, "%s%s", none.text, lost);
+	}
 	return rc < 0 ? weft_fail(err, rc, "%s: %s", uri, why.text) : 0;
+}
+
+void weft_host_lost_paths(struct weft_ctrl *ctrl, char *text, size_t size)
+{
+	struct weft_path_wait_paths all = { 0 }, lost = { 0 };
+
+	*text = '\0';
+	all.count = weft_ctrl_paths(ctrl, all.paths, WEFT_PATHS_MAX);
+	for (unsigned i = 0; i < all.count; i++)
+		if (all.paths[i].state != WEFT_LIVE)
+			lost.paths[lost.count++] = all.paths[i];
+	if (!lost.count || all.count == 1)
+		return;
+	snprintf(text, size, "; %u of its %u paths %s not live: ", lost.count, all.count,
+		 lost.count == 1 ? "is" : "are");
+	weft_path_wait_why(&lost, text + strlen(text), size - strlen(text));
 }
 
 /* --- which namespace -------------------------------------------------------------------------- */
@@ -139,6 +159,26 @@ int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uin
 				 uri, weft_uri_service(uri).uri);
 	*nsid = wanted ? wanted : info.nsid;
 	return *nsid ? 0 : only_nsid(ctrl, uri, nsid, err);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+void weft_host_disconnect(struct weft_path_wait *waiting, struct weft_ns *ns,
+			  struct weft_ctrl *ctrl)
+{
+	struct weft_path_wait closing = {
+		.command = waiting->command,
+		.uri = waiting->uri,
+		.awaited = "the controller to shut down:",
+		.connect_ms = waiting->connect_ms,
+	};
+
+	weft_path_wait_end(waiting);
+	if (ns)
+		weft_ns_close(ns);
+	weft_path_wait_begin(&closing);
+	weft_disconnect(ctrl);
+	weft_path_wait_end(&closing);
 }
 
 /* --- lost connections ------------------------------------------------------------------------- */
@@ -211,7 +251,50 @@ int weft_remote_connect(struct weft_remote *remote, const char *command, const c
 		return rc;
 	weft_ctrl_info(remote->ctrl, &remote->info);
 	weft_host_path_wait(&remote->waiting, command, uri, options, remote->ctrl, NULL);
+	weft_path_wait_asked(&remote->waiting, NULL); /* all that follows, up to its end */
 	return 0;
+}
+
+int weft_remote_queue_open(struct weft_remote *remote, struct weft_queue **queue,
+			   struct weft_err *err)
+{
+	int rc;
+
+	weft_path_wait_asked(&remote->waiting, "Connect of an I/O queue");
+	rc = weft_queue_open(remote->ctrl, queue, err);
+	weft_path_wait_answered(&remote->waiting);
+	return rc;
+}
+
+const char *weft_remote_op_text(enum weft_op_code op)
+{
+	static const char *const texts[] = {
+		[WEFT_READ] = "Read",       [WEFT_WRITE] = "Write",
+		[WEFT_FLUSH] = "Flush",     [WEFT_COMPARE] = "Compare",
+		[WEFT_TRIM] = "Deallocate", [WEFT_ZERO] = "Write Zeroes",
+		[WEFT_RAW] = "a command",
+	};
+
+	return (size_t)op < sizeof(texts) / sizeof(texts[0]) && texts[op] ? texts[op] : "I/O";
+}
+
+int weft_remote_run(struct weft_remote *remote, struct weft_queue *queue, struct weft_cmd *cmd,
+		    struct weft_err *err)
+{
+	int rc;
+
+	weft_path_wait_asked(&remote->waiting, weft_remote_op_text(cmd->op));
+	rc = weft_run(queue, cmd, err);
+	weft_path_wait_answered(&remote->waiting);
+	return rc;
+}
+
+void weft_remote_hold_ns(struct weft_remote *remote, uint32_t nsid)
+{
+	bool several = remote->info.discovering || weft_ctrl_paths(remote->ctrl, NULL, 0) > 1;
+
+	if (several && nsid && nsid < UINT32_MAX && !remote->info.discovery)
+		weft_ns_open(remote->ctrl, nsid, &remote->ns, NULL);
 }
 
 int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
@@ -240,10 +323,7 @@ bool weft_remote_cache_may_be_lost(const struct weft_remote *remote,
 
 void weft_remote_close(struct weft_remote *remote)
 {
-	weft_path_wait_end(&remote->waiting);
-	if (remote->ns)
-		weft_ns_close(remote->ns);
 	if (remote->ctrl)
-		weft_disconnect(remote->ctrl);
+		weft_host_disconnect(&remote->waiting, remote->ns, remote->ctrl);
 	*remote = (struct weft_remote){ NULL };
 }

@@ -85,11 +85,19 @@ int weft_host_connect(const char *command, const char *uri, const struct weft_op
 void weft_host_path_wait(struct weft_path_wait *waiting, const char *command, const char *uri,
 			 const struct weft_options *options, struct weft_ctrl *ctrl,
 			 struct weft_ns *ns);
+/* weft_path_wait_end(), weft_ns_close() unless @ns is NULL, and weft_disconnect(): a message is
+ * printed while the controller takes its time to shut down. */
+void weft_host_disconnect(struct weft_path_wait *waiting, struct weft_ns *ns,
+			  struct weft_ctrl *ctrl);
 /* "… has no namespace 7; "weft ls …" shows them"; returns -ENODEV. */
 int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err);
 /* weft_ns_open(), with that sentence. */
 int weft_host_ns_open(struct weft_ctrl *ctrl, const char *uri, uint32_t nsid, struct weft_ns **ns,
 		      struct weft_err *err);
+
+/* "; 1 of its 2 paths is not live: 127.0.0.1:4421 reconnecting: …": what an answer about all paths
+ * may lack. "": all are live. */
+void weft_host_lost_paths(struct weft_ctrl *ctrl, char *text, size_t size);
 
 /* The nsid to use: @wanted or the URI's nsid=, or the only one there is. */
 int weft_host_nsid(struct weft_ctrl *ctrl, const char *uri, uint32_t wanted, uint32_t *nsid,
@@ -105,7 +113,8 @@ void weft_host_print_unfollowed(const char *command, const struct weft_discovery
 /* A controller that a command works on, or a namespace of it. */
 struct weft_remote {
 	struct weft_ctrl *ctrl;
-	struct weft_ns *ns; /* NULL, and ns_info empty, after weft_remote_connect() */
+	/* After weft_remote_connect() NULL, but for weft_remote_hold_ns(), and ns_info is empty. */
+	struct weft_ns *ns;
 	struct weft_ctrl_info info;
 	struct weft_ns_info ns_info;
 	struct weft_path_wait waiting;
@@ -114,9 +123,19 @@ struct weft_remote {
 /* The controller alone; weft_remote_close() ends this, too. @command: as of weft_host_connect(). */
 int weft_remote_connect(struct weft_remote *remote, const char *command, const char *uri,
 			const struct weft_options *options, struct weft_err *err);
+/* Where there are several paths: from now on commands about this namespace take one that leads to
+ * it. They are sent anywhere if it cannot be opened, and refused. */
+void weft_remote_hold_ns(struct weft_remote *remote, uint32_t nsid);
 /* @command: as of weft_host_connect(). @nsid: of --ns; 0: not given. */
 int weft_remote_open(struct weft_remote *remote, const char *command, const char *uri,
 		     uint32_t nsid, const struct weft_options *options, struct weft_err *err);
+/* weft_queue_open(), and weft_run(); a message is printed while the target does not answer. */
+int weft_remote_queue_open(struct weft_remote *remote, struct weft_queue **queue,
+			   struct weft_err *err);
+int weft_remote_run(struct weft_remote *remote, struct weft_queue *queue, struct weft_cmd *cmd,
+		    struct weft_err *err);
+/* For weft_path_wait_asked(): "Read". */
+const char *weft_remote_op_text(enum weft_op_code op);
 /* Whether writes that completed since @since, of the same controller, may be lost: a connection was
  * lost, and a target that lost its power, and with it a volatile cache, cannot be told from one
  * that did not. A flush after that would succeed. */

@@ -66,6 +66,7 @@ void weft_host_apply_limits(const char *uri, struct weft_options *options)
 		return;
 	options->connect_ms = config.options.connect_ms;
 	options->loss_ms = config.options.loss_ms;
+	options->io_ms = config.options.io_ms;
 	if (host_config_has(&config, "fast_io_fail"))
 		options->fast_io_fail_ms = config.options.fast_io_fail_ms;
 	else
@@ -87,6 +88,7 @@ void weft_host_path_wait(struct weft_path_wait *waiting, const char *command, co
 		.connect_ms = limited.connect_ms,
 		.loss_ms = limited.loss_ms,
 		.fast_io_fail_ms = limited.fast_io_fail_ms,
+		.io_ms = limited.io_ms,
 	};
 	weft_path_wait_begin(waiting);
 }

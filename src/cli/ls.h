@@ -20,5 +20,8 @@ unsigned weft_ls_add_paths(struct weft_ctrl *ctrl, size_t base, json_t *list,
  * of. */
 void weft_ls_add_access(struct weft_ctrl *ctrl, struct weft_ns *ns, bool other, size_t base,
 			json_t *list);
+/* Every namespace gets an entry for each controller of its subsystem: those that do not have it are
+ * "absent", those that could not be asked "unknown". */
+void weft_ls_complete_access(json_t *subsystems);
 
 #endif

@@ -1,8 +1,10 @@
 /* ls_paths.c - the paths to a subsystem and to its namespaces, as weft ls shows them. */
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/ls.h"
+#include "cli/print.h"
 
 enum { LOOK_MS = 5, LOOKS_MAX = 400 };
 
@@ -111,4 +113,38 @@ void weft_ls_add_access(struct weft_ctrl *ctrl, struct weft_ns *ns, bool other, 
 						(json_int_t)(base + paths[i].path), "ana_state",
 						weft_access_text(other ? WEFT_ACCESS_ABSENT :
 									 paths[i].access)));
+}
+
+/* Both lists are in the order of the numbers. */
+static void complete_access(json_t *paths, json_t *ctrls)
+{
+	json_t *ctrl;
+	size_t at;
+
+	json_array_foreach(ctrls, at, ctrl) {
+		json_int_t path = weft_json_number(ctrl, "path");
+		bool live = !strcmp(weft_json_text(ctrl, "state"), "live");
+		json_t *have = json_array_get(paths, at);
+
+		if (have && weft_json_number(have, "path") == path)
+			continue;
+		json_array_insert_new(paths, at,
+				      json_pack("{s:I, s:s}", "path", path, "ana_state",
+						weft_access_text(live ? WEFT_ACCESS_ABSENT :
+									WEFT_ACCESS_UNKNOWN)));
+	}
+}
+
+void weft_ls_complete_access(json_t *subsystems)
+{
+	json_t *subsys, *ns;
+	size_t i, j;
+
+	json_array_foreach(subsystems, i, subsys) {
+		json_array_foreach(json_object_get(subsys, "namespaces"), j, ns) {
+			if (json_object_get(ns, "paths"))
+				complete_access(json_object_get(ns, "paths"),
+						json_object_get(subsys, "controllers"));
+		}
+	}
 }

@@ -21,10 +21,11 @@ int weft_passthru_admin(struct weft_ctrl *ctrl, struct weft_passthru *it, struct
 	return rc;
 }
 
-static int run_passthru(struct weft_queue *queue, struct weft_cmd *cmd, struct weft_err *err)
+static int run_passthru(struct weft_remote *remote, struct weft_queue *queue, struct weft_cmd *cmd,
+			struct weft_err *err)
 {
 	struct weft_err why = { "" };
-	int rc = weft_run(queue, cmd, &why);
+	int rc = weft_remote_run(remote, queue, cmd, &why);
 
 	if (rc < 0 && cmd->status)
 		return cmd->status;
@@ -45,11 +46,11 @@ int weft_passthru_io(struct weft_remote *remote, struct weft_passthru *it, struc
 		.sqe = it->sqe,
 	};
 	struct weft_queue *queue;
-	int rc = weft_queue_open(remote->ctrl, &queue, err);
+	int rc = weft_remote_queue_open(remote, &queue, err);
 
 	if (rc < 0)
 		return rc;
-	rc = run_passthru(queue, &cmd, err);
+	rc = run_passthru(remote, queue, &cmd, err);
 	it->result = cmd.result;
 	it->moved = cmd.moved;
 	weft_queue_close(queue);

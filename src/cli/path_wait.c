@@ -1,4 +1,4 @@
-/* path_wait.c - the message "waiting 3 s for a path". */
+/* path_wait.c - the messages "waiting 3 s for a path" and "waiting 3 s for an answer". */
 #include "cli/path_wait.h"
 
 #include <poll.h>
@@ -71,6 +71,44 @@ bool weft_path_wait_due(struct weft_path_wait *w, bool usable, double now_s)
 		return false;
 	w->next_s = now_s + REPEAT_S;
 	w->told = true;
+	return true;
+}
+
+void weft_path_wait_asked(struct weft_path_wait *w, const char *what)
+{
+	atomic_store_explicit(&w->asked, what, memory_order_relaxed);
+	atomic_fetch_add_explicit(&w->in_flight, 1, memory_order_relaxed);
+}
+
+void weft_path_wait_answered(struct weft_path_wait *w)
+{
+	atomic_fetch_add_explicit(&w->answered, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&w->in_flight, 1, memory_order_relaxed);
+}
+
+void weft_path_wait_progress(struct weft_path_wait *w, const char *what, unsigned in_flight,
+			     unsigned long long answered)
+{
+	atomic_store_explicit(&w->asked, what, memory_order_relaxed);
+	atomic_store_explicit(&w->in_flight, in_flight, memory_order_relaxed);
+	atomic_store_explicit(&w->answered, answered, memory_order_relaxed);
+}
+
+/* Storage that is slow all the time is told of every ten seconds, not with every command. */
+bool weft_path_wait_silent(struct weft_path_wait *w, double now_s)
+{
+	unsigned long long answered = atomic_load(&w->answered);
+
+	if (!atomic_load(&w->in_flight) || answered != w->seen)
+		w->silent_s = 0;
+	w->seen = answered;
+	if (!atomic_load(&w->in_flight))
+		return false;
+	if (!w->silent_s)
+		w->silent_s = now_s;
+	if (now_s < w->silent_s + FIRST_S || now_s < w->repeat_s)
+		return false;
+	w->repeat_s = now_s + REPEAT_S;
 	return true;
 }
 
@@ -160,6 +198,36 @@ static void compose_message(const struct weft_path_wait *w, const struct weft_pa
 		 why, limit);
 }
 
+/* "127.0.0.1:4420, 127.0.0.1:4421 connecting" */
+static void list_awaited(const struct weft_path_wait_paths *p, char *text, size_t size)
+{
+	size_t at = 0;
+
+	*text = '\0';
+	for (unsigned i = 0; i < p->count && at < size; i++) {
+		const char *scheme = strstr(p->paths[i].address, "://");
+		bool live = p->paths[i].state == WEFT_LIVE;
+
+		at += (size_t)snprintf(text + at, size - at, "%s%s%s%s", i ? ", " : "",
+				       scheme ? scheme + 3 : p->paths[i].address, live ? "" : " ",
+				       live ? "" : weft_state_text(p->paths[i].state));
+	}
+}
+
+static void compose_silence(const struct weft_path_wait *w, const struct weft_path_wait_paths *p,
+			    double now_s, char text[WEFT_PATH_WAIT_TEXT])
+{
+	const char *asked = atomic_load(&w->asked);
+	char where[640], limit[96] = "";
+
+	list_awaited(p, where, sizeof(where));
+	if (asked)
+		limit_text("it is aborted", w->io_ms, "io_timeout", limit, sizeof(limit));
+	snprintf(text, WEFT_PATH_WAIT_TEXT, "waiting %u s for an answer%s%s: %s%s",
+		 (unsigned)(now_s - w->silent_s), asked ? " to " : "", asked ? asked : "", where,
+		 limit);
+}
+
 /* --- poll ------------------------------------------------------------------------------------- */
 
 /* A dead controller is not waited for: an error follows. */
@@ -175,8 +243,12 @@ bool weft_path_wait_poll(struct weft_path_wait *w, double now_s, char text[WEFT_
 		read_paths(w, &p, through);
 		usable = weft_path_wait_usable(&p);
 	}
-	if (!weft_path_wait_due(w, usable, now_s))
-		return false;
+	if (!weft_path_wait_due(w, usable, now_s)) {
+		if (!usable || !weft_path_wait_silent(w, now_s))
+			return false;
+		compose_silence(w, &p, now_s, text);
+		return true;
+	}
 	if (!usable) {
 		compose_message(w, &p, now_s, text);
 		return true;

@@ -66,17 +66,11 @@ static int create_path(struct weft_ctrl *ctrl, const struct host_path_spec *spec
 /* 1: a path is live; -1: every path was tried and failed; 0: neither yet. */
 static int connect_outcome(const struct weft_ctrl *ctrl)
 {
-	bool waiting = host_followers_pending(ctrl);
-
 	assert_locked(&ctrl->lock);
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
-		const struct host_path *path = ctrl->paths[i];
-
-		if (path && path->pub.state == WEFT_LIVE)
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		if (ctrl->paths[i] && ctrl->paths[i]->pub.state == WEFT_LIVE)
 			return 1;
-		waiting |= path && !path->pub.tried;
-	}
-	return waiting ? 0 : -1;
+	return host_ctrl_has_untried_path(ctrl) ? 0 : -1;
 }
 
 static bool wait_for_first_path(struct weft_ctrl *ctrl)

@@ -95,6 +95,16 @@ unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_P
 	return n;
 }
 
+bool host_ctrl_has_untried_path(const struct weft_ctrl *ctrl)
+{
+	bool is = host_followers_pending(ctrl);
+
+	assert_locked(&ctrl->lock);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		is |= ctrl->paths[i] && !ctrl->paths[i]->pub.tried;
+	return is;
+}
+
 unsigned weft_ctrl_paths(struct weft_ctrl *ctrl, struct weft_path_info *infos, unsigned max)
 {
 	struct host_path *paths[HOST_PATHS_MAX];

@@ -123,6 +123,8 @@ void host_control_stop_if_idle(struct weft_ctrl *ctrl); /* if every path and fol
 
 /* path_publish.c, on the control reactor */
 void host_path_publish(struct host_path *path);
+/* Under ctrl->lock: the cause of its last loss, with its address where there are several. */
+void host_path_why(const struct host_path *path, struct weft_err *why);
 bool host_path_is_only(const struct host_path *path);
 struct host_path *host_path_find_other_live(const struct host_path *path); /* NULL: none */
 /* Under ctrl->lock. */
@@ -132,8 +134,18 @@ void host_ctrl_wake_all(struct weft_ctrl *ctrl); /* waiting threads, and every q
 /* ctrl.c, under ctrl->lock: the paths that are not being removed, by id; returns how many. */
 unsigned host_paths_by_id(struct weft_ctrl *ctrl, struct host_path *paths[HOST_PATHS_MAX]);
 
+/* ctrl.c, under ctrl->lock: the first attempt of a path is not over, or a discovery service may
+ * list another path. */
+bool host_ctrl_has_untried_path(const struct weft_ctrl *ctrl);
+
 /* ctrl.c: the address of its first path. */
 void host_ctrl_address(struct weft_ctrl *ctrl, struct sockaddr_storage *addr);
+
+/* path_text.c: an address without its scheme. */
+const char *host_address_text(const char *address);
+/* Under ctrl->lock: "127.0.0.1:4420 inaccessible (ANA group 7), …", every path and what keeps it from
+ * being used, for @ns or, if that is NULL, at all. */
+void host_paths_text(struct weft_ctrl *ctrl, const struct weft_ns *ns, char *text, size_t size);
 
 /* flush.c, under ctrl->lock: the path with this index was removed. */
 void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
@@ -143,6 +155,9 @@ void host_dirty_path_removed(struct weft_ctrl *ctrl, unsigned index);
  * or not answered; the rest is final. */
 int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void *buf,
 		       uint32_t length);
+/* user_admin.c: weft_identify() through the path with this id. -ENOTCONN: it is not live. */
+int host_identify_through(struct weft_ctrl *ctrl, unsigned path, uint8_t cns, uint32_t nsid,
+			  void *buf, struct weft_err *err);
 /* user_admin.c, on the control reactor: sends the commands that callers of weft_admin() wait for,
  * as far as there is room, or fails them. */
 void host_user_admin_pump(struct weft_ctrl *ctrl);

@@ -2,7 +2,8 @@
  * After a loss, commands that only read are sent again, on this path or another. The others fail:
  * whether they were executed is not known.
  *
- * A command about a namespace goes to a path that leads there now, or fails. */
+ * One about a namespace that the program holds open goes to the path with the best access to it;
+ * Get LBA Status goes to one that leads there now, or fails. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,12 +11,16 @@
 #include "host/internal.h"
 #include "transport/bufs.h"
 
-enum { TRIES_MAX = 3 }; /* of a command that only reads and lost its connection */
+enum {
+	TRIES_MAX = 3, /* of a command that only reads and lost its connection */
+	ANY_PATH = -1,
+};
 
 struct user_admin {
 	struct host_admin admin;
 	struct weft_ctrl *ctrl;
-	const struct weft_ns *ns; /* the command is about; NULL: none */
+	const struct weft_ns *ns; /* Get LBA Status is about; NULL: another command */
+	int only;                 /* the id of the path that it is for, or ANY_PATH */
 	struct weft_msg msg;
 	int rc;
 	unsigned tries;
@@ -143,26 +148,92 @@ static bool reads_changed(const union nvme_sqe *cmd)
 	       (le32_to_cpu(cmd->common.cdw10) & 0xff) == NVME_LOG_LID_CHANGED_NS;
 }
 
-static struct host_path *find_admin_path(const struct weft_ctrl *ctrl)
+/* The access of each live path to the namespace with this id, if the program holds it open. */
+static void read_access(struct weft_ctrl *ctrl, uint32_t nsid, enum host_access by[HOST_PATHS_MAX])
+{
+	struct host_ns_record *at;
+	struct weft_ns *ns;
+
+	memset(by, 0, HOST_PATHS_MAX * sizeof(*by));
+	weft_mutex_lock(&ctrl->lock);
+	at = host_ns_record_find(ctrl, nsid);
+	if (at && !weft_list_empty(&at->open)) {
+		ns = container_of(at->open.next, struct weft_ns, link);
+		for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+			if (ctrl->paths[i] && ctrl->paths[i]->state == HOST_PATH_LIVE)
+				by[i] = io_access_to(ctrl->paths[i], ns);
+	}
+	weft_mutex_unlock(&ctrl->lock);
+}
+
+/* The best path of those that have room; if all with access to its namespace are full, the command
+ * waits for one of them. */
+static struct host_path *find_best_path(struct weft_ctrl *ctrl, uint32_t nsid)
+{
+	enum host_access by[HOST_PATHS_MAX], best = HOST_ACCESS_NONE;
+	struct host_path *found = NULL;
+
+	read_access(ctrl, nsid, by);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		best = by[i] > best ? by[i] : best;
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++) {
+		if (!ctrl->paths[i] || !host_admin_has_room(ctrl->paths[i]) || (best && !by[i]) ||
+		    (found && by[i] <= by[found->index]))
+			continue;
+		found = ctrl->paths[i];
+	}
+	return found;
+}
+
+static struct host_path *find_path_by_id(const struct weft_ctrl *ctrl, int id)
 {
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		if (ctrl->paths[i] && host_admin_has_room(ctrl->paths[i]))
+		if (ctrl->paths[i] && ctrl->paths[i]->id == (unsigned)id)
 			return ctrl->paths[i];
+	return NULL;
+}
+
+/* false: it waits. A command whose only path is not live fails: then @path is NULL. */
+static bool is_ready(struct user_admin *u, struct host_path **path)
+{
+	if (u->only == ANY_PATH) {
+		*path = find_best_path(u->ctrl, le32_to_cpu(u->admin.cmd.common.nsid));
+		return *path;
+	}
+	*path = find_path_by_id(u->ctrl, u->only);
+	if (!*path || (*path)->state != HOST_PATH_LIVE)
+		*path = NULL;
+	return !*path || host_admin_has_room(*path);
+}
+
+static struct user_admin *next_ready(struct weft_ctrl *ctrl, struct host_path **path)
+{
+	struct host_admin *a;
+
+	weft_list_for_each(a, &ctrl->admin_waiting, link) {
+		struct user_admin *u = container_of(a, struct user_admin, admin);
+
+		if (is_ready(u, path))
+			return u;
+	}
 	return NULL;
 }
 
 void host_user_admin_pump(struct weft_ctrl *ctrl)
 {
 	struct host_path *path;
-	struct weft_list *link;
-	struct host_admin *a;
+	struct user_admin *u;
 
 	assert_on(ctrl->reactor);
-	while ((path = find_admin_path(ctrl)) && (link = weft_list_pop(&ctrl->admin_waiting))) {
-		a = container_of(link, struct host_admin, link);
+	while ((u = next_ready(ctrl, &path))) {
+		weft_list_remove(&u->admin.link);
+		if (!path) {
+			finish_user_admin(u, -ENOTCONN);
+			continue;
+		}
 		path->admin.nusers++;
-		path->aer.changed_read |= reads_changed(&a->cmd);
-		host_admin_start(path, a, path->config.options.admin_ms);
+		path->aer.changed_read |= reads_changed(&u->admin.cmd);
+		host_admin_start(path, &u->admin, path->config.options.admin_ms);
 	}
 }
 
@@ -206,6 +277,7 @@ int host_ns_lba_status(struct weft_ns *ns, uint64_t slba, uint16_t blocks, void 
 	struct user_admin u = {
 		.admin = { .iov = { buf, length }, .name = "Get LBA Status", .inexact = true },
 		.ns = ns,
+		.only = ANY_PATH,
 	};
 	uint16_t status;
 
@@ -259,6 +331,7 @@ int weft_admin_moved(struct weft_ctrl *ctrl, const void *sqe, void *buf, uint32_
 {
 	struct user_admin u = {
 		.admin = { .iov = { buf, length }, .name = "admin command", .inexact = true },
+		.only = ANY_PATH,
 	};
 	int rc;
 
@@ -285,19 +358,33 @@ static int status_to_negative_errno(int rc)
 	return rc > 0 ? weft_status_to_errno((uint16_t)rc) : rc;
 }
 
-int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
-		  struct weft_err *err)
+static int identify_through(struct weft_ctrl *ctrl, int only, uint8_t cns, uint32_t nsid, void *buf,
+			    struct weft_err *err)
 {
-	struct user_admin u = { .admin = { .iov = { buf, HOST_PAGE }, .name = "Identify" } };
+	struct user_admin u = { .admin = { .iov = { buf, HOST_PAGE }, .name = "Identify" },
+				.only = only };
 
 	host_fill_identify(&u.admin.cmd, cns, nsid);
 	return status_to_negative_errno(run_user_admin_checked(ctrl, &u, err));
 }
 
+int weft_identify(struct weft_ctrl *ctrl, uint8_t cns, uint32_t nsid, void *buf,
+		  struct weft_err *err)
+{
+	return identify_through(ctrl, ANY_PATH, cns, nsid, buf, err);
+}
+
+int host_identify_through(struct weft_ctrl *ctrl, unsigned path, uint8_t cns, uint32_t nsid,
+			  void *buf, struct weft_err *err)
+{
+	return identify_through(ctrl, (int)path, cns, nsid, buf, err);
+}
+
 int weft_log_page(struct weft_ctrl *ctrl, uint8_t lid, uint32_t nsid, uint64_t offset, void *buf,
 		  uint32_t length, struct weft_err *err)
 {
-	struct user_admin u = { .admin = { .iov = { buf, length }, .name = "Get Log Page" } };
+	struct user_admin u = { .admin = { .iov = { buf, length }, .name = "Get Log Page" },
+				.only = ANY_PATH };
 
 	if (!length || length % 4)
 		return weft_fail(err, -EINVAL, "a log page is read in units of 4 bytes, not %u",

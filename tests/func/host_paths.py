@@ -1112,9 +1112,80 @@ def _():
             subsys, = json.loads(result.out)["subsystems"]
             assert [c["state"] for c in subsys["controllers"]] == ["failed", "live", "live"], subsys
             access = {x["path"]: x["ana_state"] for x in subsys["namespaces"][0]["paths"]}
-            assert access == {1: "inaccessible", 2: "absent"}, access
+            assert access == {0: "unknown", 1: "inaccessible", 2: "absent"}, access
             tree = run("ls", service.uri("")).out.decode()
             assert f"inaccessible through nvme+tcp://127.0.0.1:{t.addr[1]}\n" in tree, tree
+
+
+LONELY = """
+listen: [ "nvme+tcp://127.0.0.1:0" ]
+subsystems:
+  - nqn: nqn.2026-11.io.weft:test
+    allow_any_host: true
+    namespaces: [ { nsid: NSID, backend: "mem:16M" } ]
+"""
+
+
+@contextlib.contextmanager
+def of_different_namespaces():
+    """Two controllers of a subsystem, with namespace 1 and with namespace 3."""
+    with weft.Target(config=LONELY.replace("NSID", "1")) as one, \
+            weft.Target(config=LONELY.replace("NSID", "3")) as three:
+        yield one, three
+
+
+def uri_of(*targets, **words):
+    return ",".join(command.uri(t, **words) for t in targets)
+
+
+def ways(out):
+    """Namespace: through which path, how."""
+    subsys, = json.loads(out)["subsystems"]
+    return {ns["nsid"]: {p["path"]: p["ana_state"] for p in ns["paths"]}
+            for ns in subsys["namespaces"]}
+
+
+BOTH = {1: {0: "optimized", 1: "absent"}, 3: {0: "absent", 1: "optimized"}}
+
+
+@tap.case("a namespace that only one of two controllers has is found, whichever is asked first")
+def _():
+    block = nvme.pattern(3, 4096)
+    with of_different_namespaces() as (one, three):
+        for place in (uri_of(one, three), uri_of(three, one)):
+            command.text("write", place, "--ns", 3, stdin=block)
+            assert command.done("read", place, "--ns", 3, "--length", "4K") == block
+            command.text("read", place, "--ns", 1, "--length", "4K")
+            command.fails("read", place, "--length", "4K", words=["has 1, 3: add ?nsid=N"])
+            assert "uuid" in command.text("id", place, "--ns", 3)
+            assert command.as_json("id", place, "--ns", 3)["namespaces"] == [1, 3]
+            command.text("feature", "get", "err-recovery", place, "--ns", 3)
+            command.text("raw", "admin", "--opcode", "0x06", "--namespace-id", 3, "-l", 4096, place)
+            command.text("raw", "io", "--opcode", "0x02", "--namespace-id", 3, "-l", 4096, place)
+            command.fails("read", place, "--ns", 7, "--length", "4K", words=["has no namespace 7"])
+        assert ways(command.done("ls", uri_of(one, three), "--json")) == BOTH
+
+
+@tap.case("… also where a discovery service lists them; its ls shows the same")
+def _():
+    with of_different_namespaces() as (one, three):
+        entries = [structures.entry(one.nqn, t.addr[1]) for t in (one, three)]
+        with Target(log=structures.DiscoveryLog(entries)) as service:
+            place = service.uri(one.nqn, paths="discover")
+            for nsid in (1, 3):
+                command.text("read", place, "--ns", nsid, "--length", "4K")
+            assert ways(command.done("ls", place, "--json")) == BOTH
+            assert ways(command.done("ls", service.uri(""), "--json")) == BOTH
+
+
+@tap.case("… and where its path is not there, that is told")
+def _():
+    with of_different_namespaces() as (one, three):
+        place = uri_of(one, three)
+        three.stop()
+        command.fails("read", place, "--ns", 3, "--length", "4K",
+                      words=["has no namespace 3", "1 of its 2 paths is not live",
+                             f"127.0.0.1:{three.addr[1]} reconnecting", "refused"])
 
 
 @tap.case("the group moves from port to port under load, and nothing is lost")

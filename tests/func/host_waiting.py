@@ -19,6 +19,7 @@ import tap
 import weft
 from command import FAILED, OK, fails, messages, run, start, text, uri
 from fixture import with_target
+from target import Silence, Target, normally
 
 M = 1 << 20
 CLOSED = """
@@ -29,6 +30,10 @@ subsystems:
     namespaces: [ { nsid: 1, backend: "mem:16M", ana_group: 7 } ]
     ana: [ { group: 7, state: inaccessible } ]
 """
+
+
+def closed(t):
+    return f"127.0.0.1:{t.addr[1]} inaccessible (ANA group 7)"
 
 
 def waiting(command, t, limit=""):
@@ -78,7 +83,7 @@ def _(t):
         said = told(process, waiting(command, t, "; I/O fails after 20 s (fast_io_fail)"))
         said += process.stderr.read().decode().splitlines()
         assert process.wait(60) == FAILED, (command, said)
-        assert "no path could be used for 20 s (fast_io_fail)" in said[-1], said
+        assert f"no path could be used for 20 s (fast_io_fail): {closed(t)}" in said[-1], said
 
 
 @with_target("an inaccessible namespace that opens up: it goes on, and says so", config=CLOSED,
@@ -153,6 +158,54 @@ def _():
             assert process.wait(60) == FAILED, command
 
 
+@with_target("storage that is slow, also to shut down: told, and what is asked of it",
+             config=CLOSED.replace("inaccessible", "optimized").replace("mem:16M", "mem:16M,delay=3s"))
+def _(t):
+    block = t.dir / "block"
+    block.write_bytes(bytes(4096))
+    begun = [(args[0], what, start(*args, "--timeout", "60s", stdout=subprocess.DEVNULL))
+             for what, *args in (("Read", "read", uri(t, 1), "--length", "4K"),
+                                 ("Write", "write", uri(t, 1), "-i", block),
+                                 ("Compare", "compare", uri(t, 1), "-i", block),
+                                 ("Write Zeroes", "zero", uri(t, 1), "--all"),
+                                 ("I/O", "bench", uri(t, 1), "--time", "2", "--json"))]
+    for command, what, process in begun:
+        address = f"127.0.0.1:{t.addr[1]}"
+        told(process, re.compile(rf"^weft {command}: waiting \d+ s for an answer to {what}: {address}; "
+                                 r"it is aborted after 30 s \(io_timeout\)$"))
+        told(process, re.compile(rf"^weft {command}: waiting \d+ s for the controller to shut down: "
+                                 rf"nvme\+tcp://{address}/.*; it is given up after 60 s \(--timeout\)$"))
+        assert process.wait(60) == OK, command
+    quiet = start("read", "-q", uri(t, 1), "--length", "4K", "-o", t.dir / "out")
+    assert (quiet.wait(60), quiet.stderr.read()) == (OK, b"")
+
+
+def says_no_more(conn, _cmd):
+    raise Silence
+
+
+@tap.case("a target that lets in and then says nothing: every command says that it waits")
+def _():
+    with Target(identify=says_no_more) as t:
+        for command in ("id", "ls", "read", "mount"):
+            more = {"read": ["--length", "4K"], "mount": [tempfile.mkdtemp()]}.get(command, [])
+            process = start(command, t.uri(), *more, "--timeout", "5s", stdout=subprocess.DEVNULL)
+            told(process, re.compile(rf"^weft {command}: waiting \d+ s for .*127\.0\.0\.1:{t.addr[1]}"))
+            assert process.wait(60) == FAILED, command
+    answered = []
+
+    def not_again(conn, cmd):
+        answered.append(cmd)
+        if len(answered) > 2:           # two are of the set-up
+            raise Silence
+        return normally(conn, "identify", cmd)
+
+    with Target(identify=not_again) as t:
+        process = start("id", t.uri(admin_timeout="5s"), stdout=subprocess.DEVNULL)
+        told(process, re.compile(rf"^weft id: waiting \d+ s for an answer: 127\.0\.0\.1:{t.addr[1]}$"))
+        process.kill()
+
+
 @tap.case("a target that is gone: told while it waits, and that it is back", limit_s=120)
 def _():
     config = CLOSED.replace("nvme+tcp://127.0.0.1:0", f"nvme+tcp://127.0.0.1:{weft.free_port()}", 1)
@@ -196,6 +249,36 @@ def _(t):
     finally:
         mount.send_signal(signal.SIGTERM)
         mount.wait(30)
+
+
+@tap.case("the end names what is the matter now, not an earlier loss")
+def _():
+    config = CLOSED.replace("inaccessible", "optimized")
+    config = config.replace("127.0.0.1:0", f"127.0.0.1:{weft.free_port()}", 1)
+    with weft.Target(config=config) as t, \
+            start("bench", uri(t, 1, fast_io_fail="10s"), "--time", "600",
+                  stdout=subprocess.DEVNULL) as bench:
+        weft.wait_until(lambda: any(c["reads"] for c in t.controllers()), "bench to read")
+        t.kill9()
+        t.start()
+        told(bench, re.compile("connected again|there is a path again"))
+        open_up(t, "inaccessible")
+        said = bench.stderr.read().decode().splitlines()
+        assert bench.wait(60) == FAILED, said
+    assert said[-1].endswith(f"no path could be used for 10 s (fast_io_fail): {closed(t)}"), said
+
+
+@with_target("… and of several paths, what each of them said last",
+             config=CLOSED.replace("inaccessible", "optimized"))
+def _(t):
+    place = f"{uri(t, 1, fast_io_fail='2s')},{uri(t, 1, host='localhost')}"
+    with start("bench", place, "--time", "600", stdout=subprocess.DEVNULL) as bench:
+        weft.wait_until(lambda: any(c["reads"] for c in t.controllers()), "bench to read")
+        t.kill9()
+        said = bench.stderr.read().decode().splitlines()
+        assert bench.wait(60) == FAILED, said
+    assert said[-1].count(f":{t.addr[1]} reconnecting: ") == 2, said
+    assert said[-1].count("Connection refused") == 2, said
 
 
 @with_target("nobody is there: the limit that is told is the one that ends it")

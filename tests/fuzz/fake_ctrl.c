@@ -72,6 +72,7 @@ void fake_ctrl_reset(void)
 	struct host_path *p = fake_ctrl_path;
 	struct host_path fresh_path = { .config.transport = &weft_tcp_link,
 					.ctrl = c,
+					.pub.tried = true,
 					.reactor = reactor,
 					.setup.page = p->setup.page,
 					.aer.page = p->aer.page,

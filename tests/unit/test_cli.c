@@ -228,6 +228,31 @@ static void waiting_due(void **state)
 	}
 }
 
+/* Likewise. */
+static const struct {
+	double at_s;
+	unsigned in_flight;
+	unsigned long long answered;
+	bool due;
+} answers[] = {
+	{ 100, 0, 0, false },   { 105, 0, 0, false }, /* nothing is asked */
+	{ 106, 1, 0, false },   { 106.9, 1, 0, false }, { 107, 1, 0, true },
+	{ 108, 1, 0, false },   { 117, 1, 0, true },    { 118, 1, 1, false }, /* one answer */
+	{ 119.5, 1, 1, false }, /* told of a moment ago */
+	{ 128, 1, 1, true },    { 139, 1, 2, false },   { 139.9, 1, 3, false },
+	{ 140.8, 4, 4, false }, { 141.7, 4, 4, false }, { 141.8, 4, 4, true },
+};
+
+static void waiting_silent(void **state)
+{
+	struct weft_path_wait w = { .command = "weft test" };
+
+	for_each_row(i, answers) {
+		weft_path_wait_progress(&w, "Read", answers[i].in_flight, answers[i].answered);
+		assert_int_equal(weft_path_wait_silent(&w, answers[i].at_s), answers[i].due);
+	}
+}
+
 #define AT "nvme+tcp://127.0.0.1:4420"
 
 static const struct {
@@ -309,12 +334,13 @@ static void path_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(size_text),     cmocka_unit_test(clock_text),
-		cmocka_unit_test(ms_parse),      cmocka_unit_test(progress_line),
-		cmocka_unit_test(status_cut),    cmocka_unit_test(exact_text),
-		cmocka_unit_test(zero_run),      cmocka_unit_test(hexdump),
-		cmocka_unit_test(waiting_due),   cmocka_unit_test(waiting_why),
-		cmocka_unit_test(counters_json), cmocka_unit_test(path_json),
+		cmocka_unit_test(size_text),   cmocka_unit_test(clock_text),
+		cmocka_unit_test(ms_parse),    cmocka_unit_test(progress_line),
+		cmocka_unit_test(status_cut),  cmocka_unit_test(exact_text),
+		cmocka_unit_test(zero_run),    cmocka_unit_test(hexdump),
+		cmocka_unit_test(waiting_due), cmocka_unit_test(waiting_silent),
+		cmocka_unit_test(waiting_why), cmocka_unit_test(counters_json),
+		cmocka_unit_test(path_json),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

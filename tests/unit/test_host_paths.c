@@ -270,6 +270,8 @@ static void no_path_for_long(void **state)
 	} while (rc == 0);
 	assert_int_equal(rc, -EIO);
 	assert_non_null(strstr(err.text, "no path could be used for 100 ms (fast_io_fail)"));
+	for (int i = 0; i < PATHS; i++)
+		assert_non_null(strstr(err.text, strstr(relay_address(relays[i]), "//") + 2));
 	assert_int_not_equal(weft_ctrl_state(h.ctrl, NULL), WEFT_DEAD);
 	relay_mode(relays[1], RELAY_PASS);
 	while (weft_read(h.queue, h.ns, block, sizeof(block), 0, NULL) < 0)

@@ -48,6 +48,7 @@ static void draw_line(void *arg, const struct bench_progress *progress)
 	char text[256] = "";
 	FILE *line;
 
+	weft_path_wait_progress(live->waiting, "I/O", progress->in_flight, progress->answered);
 	if (!live->tty || now < live->next_ns)
 		return;
 	live->next_ns = now + REDRAW_NS;
@@ -100,12 +101,14 @@ static void print_late(void *arg, enum weft_state state, const struct weft_err *
 }
 
 void bench_live_init(struct bench_live *live, const char *command,
-		     const struct bench_config *config, struct bench_observer *observer)
+		     const struct bench_config *config, struct weft_path_wait *waiting,
+		     struct bench_observer *observer)
 {
 	*live = (struct bench_live){ .command = command,
 				     .config = config,
 				     .tty = isatty(STDERR_FILENO),
-				     .utf8 = weft_utf8_locale() };
+				     .utf8 = weft_utf8_locale(),
+				     .waiting = waiting };
 	observer->arg = live;
 	observer->loss = print_loss;
 	observer->state = print_state;

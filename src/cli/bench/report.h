@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "bench/bench.h"
+#include "cli/path_wait.h"
 
 /* The line on the terminal, and messages above it. */
 struct bench_live {
@@ -13,11 +14,14 @@ struct bench_live {
 	bool tty, utf8;
 	bool lost; /* the connection */
 	uint64_t next_ns;
+	struct weft_path_wait *waiting; /* hears of progress */
 };
 
-/* Makes @observer print for @live; @stop is left to the caller. */
+/* Makes @observer print for @live, and @waiting know whether there are answers; @stop is left to
+ * the caller. */
 void bench_live_init(struct bench_live *live, const char *command,
-		     const struct bench_config *config, struct bench_observer *observer);
+		     const struct bench_config *config, struct weft_path_wait *waiting,
+		     struct bench_observer *observer);
 /* Takes the line away. */
 void bench_live_end(struct bench_live *live);
 

@@ -44,26 +44,36 @@ static void on_get_done(struct weft_cmd *cmd)
 {
 	struct cp_xfer *xfer = cmd->user;
 	struct cp *cp = xfer->worker->cp;
+	struct cp_endpoint *end = cp->verifying ? cp->to : cp->from;
 
+	weft_path_wait_answered(&ns_of(end)->remote.waiting);
 	if (cmd->rc < 0)
-		command_fail(xfer, cp->verifying ? cp->to : cp->from, cmd->rc);
+		command_fail(xfer, end, cmd->rc);
 	weft_cp_xfer_step_done(xfer, cmd->rc);
 }
 
 static void on_put_done(struct weft_cmd *cmd)
 {
 	struct cp_xfer *xfer = cmd->user;
+	struct cp_endpoint *end = xfer->worker->cp->to;
 
+	weft_path_wait_answered(&ns_of(end)->remote.waiting);
 	if (cmd->rc < 0)
-		command_fail(xfer, xfer->worker->cp->to, cmd->rc);
+		command_fail(xfer, end, cmd->rc);
 	weft_cp_xfer_step_done(xfer, cmd->rc);
 }
 
 static int submit(struct cp_endpoint *end, struct cp_xfer *xfer)
 {
-	int rc = weft_submit(ns_of(end)->queues[xfer->worker->index], &xfer->cmd);
+	struct weft_remote *remote = &ns_of(end)->remote;
+	int rc;
 
-	return rc < 0 ? command_fail(xfer, end, rc) : CP_STARTED;
+	weft_path_wait_asked(&remote->waiting, weft_remote_op_text(xfer->cmd.op));
+	rc = weft_submit(ns_of(end)->queues[xfer->worker->index], &xfer->cmd);
+	if (rc == 0)
+		return CP_STARTED;
+	weft_path_wait_answered(&remote->waiting);
+	return command_fail(xfer, end, rc);
 }
 
 static int ns_get(struct cp_endpoint *end, struct cp_xfer *xfer)
@@ -120,9 +130,12 @@ static int ns_zero(struct cp_endpoint *end, struct cp_xfer *xfer)
 static void ask_for_map(struct cp_ns *ns, uint64_t offset)
 {
 	uint64_t left = ns->remote.ns_info.size - offset;
-	int n = weft_ns_extents(ns->remote.ns, offset, left < CP_HOLE_MAX ? left : CP_HOLE_MAX,
-				ns->map, MAP_MAX, NULL);
+	int n;
 
+	weft_path_wait_asked(&ns->remote.waiting, "Get LBA Status");
+	n = weft_ns_extents(ns->remote.ns, offset, left < CP_HOLE_MAX ? left : CP_HOLE_MAX, ns->map,
+			    MAP_MAX, NULL);
+	weft_path_wait_answered(&ns->remote.waiting);
 	if (n < 0) {
 		ns->map[0] = (struct weft_ns_extent){ CP_HOLE_MAX, true };
 		n = 1;
@@ -149,7 +162,7 @@ static uint64_t ns_hole(struct cp_endpoint *end, uint64_t offset)
 static int ns_worker_open(struct cp_endpoint *end, unsigned worker, struct weft_err *err)
 {
 	struct cp_ns *ns = ns_of(end);
-	int rc = weft_queue_open(ns->remote.ctrl, &ns->queues[worker], err);
+	int rc = weft_remote_queue_open(&ns->remote, &ns->queues[worker], err);
 
 	return rc < 0 ? weft_fail(err, rc, "%s: queue: %s", end->name, strerror(-rc)) : 0;
 }
@@ -200,6 +213,7 @@ static int ns_flush(struct cp_endpoint *end, struct weft_err *err)
 		.op = WEFT_FLUSH, .ns = ns->remote.ns, .done = on_flushed, .user = ns
 	};
 	ns->flushing = true;
+	weft_path_wait_asked(&ns->remote.waiting, "Flush");
 	rc = weft_submit(ns->queues[0], &ns->flush);
 	while (rc == 0 && ns->flushing) {
 		weft_queue_poll(ns->queues[0], 200);
@@ -208,6 +222,7 @@ static int ns_flush(struct cp_endpoint *end, struct weft_err *err)
 		if (end->cp->stuck)
 			return -EINTR;
 	}
+	weft_path_wait_answered(&ns->remote.waiting);
 	ns->flush.rc = rc < 0 ? rc : ns->flush.rc;
 	if (!ns->flush.rc)
 		return 0;

@@ -89,6 +89,11 @@ const char *weft_access_text(enum weft_access access)
 	return (size_t)access < sizeof(texts) / sizeof(texts[0]) ? texts[access] : "unknown";
 }
 
+void host_ns_path(const struct host_path *path, const struct weft_ns *ns, struct weft_ns_path *out)
+{
+	*out = (struct weft_ns_path){ path->id, path_access(path, ns), group_through(path, ns) };
+}
+
 unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned max)
 {
 	struct host_path *paths[HOST_PATHS_MAX];
@@ -97,8 +102,7 @@ unsigned weft_ns_paths(struct weft_ns *ns, struct weft_ns_path *out, unsigned ma
 	weft_mutex_lock(&ns->ctrl->lock);
 	n = host_paths_by_id(ns->ctrl, paths);
 	for (unsigned i = 0; i < n && i < max; i++)
-		out[i] = (struct weft_ns_path){ paths[i]->id, path_access(paths[i], ns),
-						group_through(paths[i], ns) };
+		host_ns_path(paths[i], ns, &out[i]);
 	weft_mutex_unlock(&ns->ctrl->lock);
 	return n;
 }
@@ -211,7 +215,12 @@ static void update_ns_access(struct weft_ctrl *ctrl, struct weft_ns *ns, uint64_
 	update_paths(ctrl, ns);
 	update_down_since(ctrl, ns, now);
 	rc = ns_rc_over_paths(ctrl, ns);
-	atomic_store(&ns->rc, fast_io_fail_expired(ctrl, ns, now) && rc == 0 ? -EIO : rc);
+	if (fast_io_fail_expired(ctrl, ns, now) && rc == 0)
+		rc = -EIO;
+	/* Before I/O sees @rc: what a path says later is not why it failed. */
+	if (rc == -EIO)
+		host_paths_text(ctrl, ns, ns->io_error.text, sizeof(ns->io_error.text));
+	atomic_store(&ns->rc, rc);
 }
 
 static void arm_fail_timer(struct weft_ctrl *ctrl);

@@ -61,6 +61,8 @@ bool host_ns_has_pending_scan(const struct weft_ns *ns)
 	struct host_path *const *paths = ns->ctrl->paths;
 
 	assert_locked(&ns->ctrl->lock);
+	if (host_ctrl_has_untried_path(ns->ctrl))
+		return true;
 	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
 		if (paths[i] && paths[i]->pub.state == WEFT_LIVE && !ns->views[i].validated)
 			return true;

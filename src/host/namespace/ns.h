@@ -81,6 +81,7 @@ struct weft_ns {
 	int open_rc;  /* why it could not be opened */
 	struct weft_err open_err;
 	struct weft_err scan_error; /* why the last refused scan was refused */
+	struct weft_err io_error;   /* @rc -EIO: why no path could be used, or can be */
 	unsigned losses;            /* of a connection during its first scan */
 	struct host_ns_view views[HOST_PATHS_MAX];
 	uint64_t capacity, used; /* bytes, as of the last scan; so are the next two */
@@ -147,11 +148,14 @@ void host_ns_records_rescan_refused(struct weft_ctrl *ctrl, unsigned index);
 int host_extents_parse(const struct nvme_lba_status *answer, uint32_t size, uint64_t slba,
 		       uint64_t blocks, struct weft_ns_extent *extents, unsigned max);
 
-/* ns.c, under ctrl->lock: a path's first scan of it is under way, or to come. */
+/* ns.c, under ctrl->lock: a path's first scan of it is under way, or to come: also that of a path
+ * whose first attempt to connect is not over. */
 bool host_ns_has_pending_scan(const struct weft_ns *ns);
 /* The path with this index was added or removed: forgets what was known. */
 void host_ns_reset_path(struct weft_ctrl *ctrl, unsigned index);
 
+/* access.c, under ctrl->lock: access to @ns through @path. */
+void host_ns_path(const struct host_path *path, const struct weft_ns *ns, struct weft_ns_path *out);
 /* access.c, under ctrl->lock: recomputes access from the paths' states and views. */
 void host_access_update(struct weft_ctrl *ctrl);
 void host_access_update_one(struct weft_ctrl *ctrl, struct host_ns_record *at);

@@ -5,6 +5,7 @@
  *   path.c ─▶ publish ─┬─▶ path->pub    for the path queues of this path
  *                      ├─▶ ctrl->pub    all paths merged, for everybody else
  *                      └─▶ queues get an update, waiting threads wake, the program gets an event */
+#include <stdio.h>
 #include <string.h>
 
 #include "host/discovery/follower.h"
@@ -75,6 +76,28 @@ void host_ctrl_merge_paths(struct weft_ctrl *ctrl)
 	}
 }
 
+/* Paths that are being removed do not count. */
+static unsigned count_paths(const struct weft_ctrl *ctrl)
+{
+	unsigned n = 0;
+
+	assert_locked(&ctrl->lock);
+	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
+		n += ctrl->paths[i] && !host_path_is_removing(ctrl->paths[i]);
+	return n;
+}
+
+void host_path_why(const struct host_path *path, struct weft_err *why)
+{
+	const struct host_published *pub = &path->pub;
+	bool alone = count_paths(path->ctrl) == 1 && !path->discovered_by[0];
+
+	assert_locked(&path->ctrl->lock);
+	snprintf(why->text, sizeof(why->text), "%s%s%.*s",
+		 alone ? "" : host_address_text(pub->address), alone ? "" : ": ", 300,
+		 pub->why.text);
+}
+
 static void publish_one(struct host_path *path)
 {
 	struct host_published *pub = &path->pub;
@@ -95,23 +118,14 @@ static void publish_one(struct host_path *path)
 	host_path_address(path, pub->address, sizeof(pub->address));
 	pub->takes_dmabuf = path->config.transport->takes_dmabuf;
 	pub->rc = path->ctrl->pub.rc = path->assoc.rc;
-	if (path->assoc.why.text[0])
-		pub->why = path->ctrl->pub.why = path->assoc.why;
+	if (!lives && path->assoc.why.text[0]) {
+		pub->why = path->assoc.why;
+		host_path_why(path, &path->ctrl->pub.why);
+	}
 	if (!lives)
 		return;
 	pub->traits = path->assoc.traits;
 	pub->path = path->assoc.link->path;
-}
-
-/* Paths that are being removed do not count. */
-static unsigned count_paths(const struct weft_ctrl *ctrl)
-{
-	unsigned n = 0;
-
-	assert_locked(&ctrl->lock);
-	for (unsigned i = 0; i < HOST_PATHS_MAX; i++)
-		n += ctrl->paths[i] && !host_path_is_removing(ctrl->paths[i]);
-	return n;
 }
 
 bool host_path_is_only(const struct host_path *path)

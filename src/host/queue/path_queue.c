@@ -9,6 +9,7 @@
  *
  * Invariant: a link belongs to the association whose generation is in pq->generation. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/count.h"
@@ -106,7 +107,8 @@ static void report_setup_failure(struct host_path_queue *pq, const struct weft_e
 		host_event_push(ctrl, WEFT_EVENT_QUEUE, pq->snap.state, 0, "%s: I/O queue %u: %s",
 				pq->snap.address, pq->queue->qid, why->text);
 	weft_mutex_lock(&ctrl->lock);
-	weft_fail(&ctrl->no_queue, 0, "I/O queue %u: %s", pq->queue->qid, why->text);
+	snprintf(ctrl->no_queue.text, sizeof(ctrl->no_queue.text), "%s: I/O queue %u: %.300s",
+		 host_address_text(pq->snap.address), pq->queue->qid, why->text);
 	weft_mutex_unlock(&ctrl->lock);
 }
 

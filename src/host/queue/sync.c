@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "host/queue/op_desc.h"
+#include "host/queue/cmd.h"
 
 /* --- in words --------------------------------------------------------------------------------- */
 
@@ -18,33 +18,48 @@ static bool resend_is_disabled(const struct weft_cmd *cmd)
 	       cmd->ns->ctrl->config.options.resend == WEFT_RESEND_NEVER;
 }
 
+/* Of several paths, the one that it was sent to last. A command that was not sent failed because
+ * the last of them was lost. */
+static struct weft_err loss_of(const struct weft_cmd *cmd)
+{
+	const struct cmd_priv *p = (const struct cmd_priv *)cmd->priv;
+	struct weft_ctrl *ctrl = cmd->ns->ctrl;
+	const struct host_path *path;
+	struct weft_err why;
+
+	weft_mutex_lock(&ctrl->lock);
+	path = cmd->rc == -ECONNRESET && p->pq < HOST_PATHS_MAX ? ctrl->paths[p->pq] : NULL;
+	why = ctrl->pub.why;
+	if (path && path->pub.why.text[0])
+		host_path_why(path, &why);
+	weft_mutex_unlock(&ctrl->lock);
+	return why;
+}
+
 static void text_of_loss(const struct weft_cmd *cmd, char *text, size_t size)
 {
 	struct weft_err why = { "" };
 
 	if (cmd->ns)
-		weft_ctrl_state(cmd->ns->ctrl, &why);
-	snprintf(text, size, "the connection was lost%s%s%s%s", why.text[0] ? ": " : "", why.text,
-		 resend_is_disabled(cmd) ? "; it is not sent again (resend=never)" : "",
+		why = loss_of(cmd);
+	snprintf(text, size, "the connection was lost%s%.280s%s%s", why.text[0] ? ": " : "",
+		 why.text, resend_is_disabled(cmd) ? "; it is not sent again (resend=never)" : "",
 		 outcome_is_unknown(cmd) ? "; whether it was carried out is not known" : "");
 }
 
 static void text_of_no_path(const struct weft_cmd *cmd, char *text, size_t size)
 {
-	uint32_t ms = cmd->ns->ctrl->config.options.fast_io_fail_ms;
-	struct weft_err why = { "" };
+	struct weft_ctrl *ctrl = cmd->ns->ctrl;
+	uint32_t ms = ctrl->config.options.fast_io_fail_ms;
 
-	weft_mutex_lock(&cmd->ns->ctrl->lock);
-	why = cmd->ns->scan_error;
-	weft_mutex_unlock(&cmd->ns->ctrl->lock);
-	if (why.text[0]) {
-		snprintf(text, size, "the namespace cannot be looked at: %s", why.text);
-		return;
-	}
-	weft_ctrl_state(cmd->ns->ctrl, &why);
-	snprintf(text, size, "no path could be used for %u %s (fast_io_fail)%s%s",
-		 ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s", why.text[0] ? ": " : "",
-		 why.text);
+	weft_mutex_lock(&ctrl->lock);
+	if (ms)
+		snprintf(text, size, "no path could be used for %u %s (fast_io_fail): %.280s",
+			 ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s",
+			 cmd->ns->io_error.text);
+	else
+		snprintf(text, size, "no path can be used: %.280s", cmd->ns->io_error.text);
+	weft_mutex_unlock(&ctrl->lock);
 }
 
 static void text_of_no_queue(const struct weft_cmd *cmd, char *text, size_t size)
@@ -111,7 +126,7 @@ static void text_of_range(const struct weft_cmd *cmd, const struct host_op_desc 
 void weft_cmd_text(const struct weft_cmd *cmd, struct weft_err *text)
 {
 	const struct host_op_desc *desc = host_op_desc(cmd->op);
-	char range[128] = "unknown operation", why[384];
+	char range[128] = "unknown operation", why[416];
 
 	if (desc)
 		text_of_range(cmd, desc, range, sizeof(range));
