@@ -319,7 +319,10 @@ struct tgt_req {
 
 	struct weft_req *self;
 	const struct tgt_write_data_ops *input;
-	struct weft_io io;
+	union {
+		struct weft_io io;
+		struct weft_req_walk walk; /* Abort: through the queue that it names */
+	};
 	uint16_t status;         /* the control reactor's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to search */
 	union {
@@ -405,6 +408,7 @@ struct tgt_flow_local {
 	struct weft_bufs_flows bufs;
 	struct tgt_tenant_limit lists, pairs;
 	struct weft_rx_quota rx_quota;
+	struct weft_fair_flow walks; /* over requests: see transport/req_walk.h */
 };
 /* One host: its commands for the control reactor, and its part on every reactor. */
 struct tgt_flow {
@@ -430,6 +434,10 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl);
  * gets no buffers of hosts. */
 struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
 					    const struct weft_poll_group *group);
+/* Where walks that the controller's host asked for wait for their turns on a reactor; NULL: a
+ * discovery controller. */
+struct weft_fair_flow *tgt_flow_walks(const struct tgt_ctrl *ctrl,
+				      const struct weft_poll_group *group);
 /* What the tenant of a controller's host has on a reactor. */
 struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 					const struct weft_poll_group *group);

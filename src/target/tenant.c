@@ -9,8 +9,8 @@
  * a second tenant. It does not choose its address (base/addr_counts.h). Hosts of one address are
  * flows of one tenant and take turns by their NQNs.
  *
- * On every reactor a flow has a bulk queue and buffer queues, inside those of its address if it
- * has one. They are empty when the flow's last controller is freed, because its commands are
+ * On every reactor a flow has a bulk queue, buffer queues and a queue of walks, inside those of its
+ * address if it has one. They are empty when the flow's last controller is freed, because its commands are
  * back by then.
  *
  * Invariant: a controller has one flow, and a flow one tenant, for life. */
@@ -69,6 +69,7 @@ static void flow_local_init(struct tgt_flow_local *local, struct tgt_flow_local 
 	tgt_limit_init(&local->lists, TGT_RANGE_LISTS_MAX);
 	tgt_limit_init(&local->pairs, TGT_PAIRS_MAX);
 	weft_rx_quota_init(&local->rx_quota);
+	weft_fair_flow_init(&local->walks, within ? &within->walks : NULL);
 }
 
 /* By poll group, where the flows of @tenant take turns; NULL: it has one flow. */
@@ -152,7 +153,8 @@ static bool flow_is_idle(const struct weft_target *t, const struct tgt_flow *flo
 		const struct tgt_flow_local *local = &flow->per_reactor[i];
 
 		if (!tgt_limit_is_idle(&local->lists) || !tgt_limit_is_idle(&local->pairs) ||
-		    !weft_list_empty(&local->bulk.fair.waiters))
+		    !weft_list_empty(&local->bulk.fair.waiters) ||
+		    !weft_list_empty(&local->walks.waiters))
 			return false;
 	}
 	return weft_list_empty(&flow->reqs) && weft_list_empty(&flow->ready);
@@ -175,6 +177,12 @@ struct weft_bufs_flows *tgt_flow_buf_queues(const struct tgt_ctrl *ctrl,
 					    const struct weft_poll_group *group)
 {
 	return ctrl->subsys->discovery ? NULL : &ctrl->flow->per_reactor[group->index].bufs;
+}
+
+struct weft_fair_flow *tgt_flow_walks(const struct tgt_ctrl *ctrl,
+				      const struct weft_poll_group *group)
+{
+	return ctrl->subsys->discovery ? NULL : &ctrl->flow->per_reactor[group->index].walks;
 }
 
 struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,

@@ -213,6 +213,7 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	weft_task_init(&group->serve_waiters, serve_group_waiters);
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
+	weft_req_walks_init(&group->walks);
 	weft_preconnect_init(&group->preconnect, unknown_max);
 	rc = create_buffers(group);
 	if (rc < 0)
@@ -234,6 +235,8 @@ void weft_poll_group_destroy(struct weft_poll_group *group)
 {
 	assert(weft_list_empty(&group->qpairs) && weft_list_empty(&group->iters));
 	assert(!weft_heap_has(&group->reclaim.node));
+	assert(weft_list_empty(&group->walks.flows));
+	weft_task_cancel(&group->walks.task);
 	destroy_transport_parts(group, WEFT_TRANSPORTS_MAX);
 	destroy_buffers(group);
 	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)

@@ -44,6 +44,7 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	qp->in = &group->anon_in;
 	qp->out = &group->anon_out;
 	weft_list_init(&qp->preconnect);
+	weft_list_init(&qp->req_iters);
 	if (weft_req_slots_reserve(qp->slots, qp->slots_max) < 0)
 		return -ENOMEM;
 	qp->reqs = weft_pages_alloc(table_bytes(qp));
@@ -71,6 +72,8 @@ static void iters_skip(struct weft_qpair *qp)
 	weft_list_for_each(iter, &qp->group->iters, link)
 		if (iter->at == &qp->link)
 			iter->at = qp->link.next;
+	while (!weft_list_empty(&qp->req_iters))
+		weft_req_iter_end(container_of(qp->req_iters.next, struct weft_req_iter, link));
 }
 
 void weft_qpair_destroy(struct weft_qpair *qp)

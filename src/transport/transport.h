@@ -26,6 +26,7 @@
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
 #include "transport/req_slots.h"
+#include "transport/req_walk.h"
 #include "transport/preconnect.h"
 
 struct weft_qpair;
@@ -53,6 +54,7 @@ struct weft_poll_group {
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
 	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
 	struct weft_list qpairs, iters;
+	struct weft_req_walks walks;
 	bool frozen;         /* see weft_poll_group_freeze() */
 	atomic_uint nqpairs; /* also those on their way here: for choose_group() */
 };
@@ -318,7 +320,8 @@ struct weft_qpair {
 	struct weft_req **reqs;
 	uint16_t *free_indices;
 	uint32_t slots_max, depth, high_water, inflight, draining;
-	uint32_t parked; /* of those in flight: not yet given to the user */
+	uint32_t parked;            /* of those in flight: not yet given to the user */
+	struct weft_list req_iters; /* see transport/req_walk.h */
 };
 
 /* The user's own bytes behind every request, from a cache line on. */

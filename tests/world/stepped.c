@@ -16,6 +16,7 @@
 
 enum { REST = 3, TURNS_MAX = 100000, WIRES_MAX = 4096, IN_MAX = 4 << 20 };
 
+uint32_t stepped_depth = STEPPED_DEPTH;
 struct weft_target *stepped_target;
 struct weft_subsys *stepped_subsys;
 uint8_t stepped_source;
@@ -157,7 +158,7 @@ void stepped_start(void)
 	struct weft_target_options target = {
 		.reactors = &worker,
 		.nreactors = 1,
-		.depth_max = STEPPED_DEPTH,
+		.depth_max = stepped_depth,
 		.io_queues_max = 64,
 		.queues_max = STEPPED_QUEUES,
 	};
@@ -393,7 +394,7 @@ void raw_host_connect_send(struct raw_host *raw, const struct nvmf_connect_data 
 	union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
 					    .fctype = NVMF_CONNECT,
 					    .qid = cpu_to_le16(qid),
-					    .sqsize = cpu_to_le16(STEPPED_DEPTH - 1),
+					    .sqsize = cpu_to_le16((uint16_t)(stepped_depth - 1)),
 					    .cattr = NVMF_CATTR_NO_SQ_FLOW,
 					    .kato = cpu_to_le32(kato) } };
 

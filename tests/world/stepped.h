@@ -25,6 +25,8 @@
 
 enum { STEPPED_DEPTH = 128, STEPPED_QUEUES = 4096 };
 
+/* Entries of each queue; another number is set before stepped_start(). */
+extern uint32_t stepped_depth;
 extern struct weft_target *stepped_target;
 extern struct weft_subsys *stepped_subsys; /* any host may use it; namespace 1 is there */
 

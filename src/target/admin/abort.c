@@ -2,7 +2,7 @@
  * aborted. A command that storage has begun is not; one that is done in pieces ends after the piece
  * that storage has, and Abort does not wait for that.
  *
- *   control reactor: which queue? ─▶ that queue's reactor: which request?
+ *   control reactor: which queue? ─▶ that queue's reactor: which request? some in each turn
  *       ─▶ the Abort's own reactor: reply */
 #include "target/admin/admin.h"
 #include "target/io/io.h"
@@ -31,19 +31,6 @@ static bool is_outstanding(const struct weft_req *req)
 	       req->state == WEFT_REQ_AWAIT_DATA;
 }
 
-static bool abort_in_queue(struct weft_qpair *qp, const struct weft_req *abort)
-{
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		if (req && req != abort && is_outstanding(req) &&
-		    le16_to_cpu(req->cmd.common.cid) == abort_cid(abort))
-			return weft_req_abort(req, SC_GENERIC(ABORT_REQ)) ||
-			       tgt_io_bulk_abort(req, SC_GENERIC(ABORT_REQ));
-	}
-	return false;
-}
-
 static void abort_reply_on_control(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
@@ -51,14 +38,34 @@ static void abort_reply_on_control(struct weft_msg *msg)
 	abort_reply(req, !tgt_req(req)->status);
 }
 
+static enum weft_walk_step abort_visit(struct weft_req_walk *walk, struct weft_req *req)
+{
+	struct tgt_req *treq = container_of(walk, struct tgt_req, walk);
+
+	if (req == treq->self || !is_outstanding(req) ||
+	    le16_to_cpu(req->cmd.common.cid) != abort_cid(treq->self))
+		return WEFT_WALK_ON;
+	treq->status = tgt_io_abort(req, SC_GENERIC(ABORT_REQ)) ? 0 : NOT_ABORTED;
+	return WEFT_WALK_ENDS;
+}
+
+static void abort_walked(struct weft_req_walk *walk)
+{
+	tgt_post_control(container_of(walk, struct tgt_req, walk)->self, abort_reply_on_control);
+}
+
 static void abort_on_reactor(struct weft_msg *msg)
 {
 	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	struct tgt_queue *queue = tgt_req(req)->queue;
+	struct weft_qpair *qp = tgt_req(req)->queue->qp;
+	struct tgt_req *treq = tgt_req(req);
 
-	assert_on(queue->qp->group->reactor);
-	tgt_req(req)->status = abort_in_queue(queue->qp, req) ? 0 : NOT_ABORTED;
-	tgt_post_control(req, abort_reply_on_control);
+	assert_on(qp->group->reactor);
+	treq->self = req;
+	treq->status = NOT_ABORTED;
+	treq->walk.visit = abort_visit;
+	treq->walk.done = abort_walked;
+	weft_req_walk_begin(&treq->walk, qp, tgt_flow_walks(tgt_queue(req)->ctrl, qp->group));
 }
 
 static struct tgt_queue *find_queue(struct tgt_ctrl *ctrl, uint16_t qid)

@@ -152,6 +152,11 @@ void tgt_io_done(struct weft_io *io, int rc)
 	tgt_io_finish(req, tgt_io_status(req, rc));
 }
 
+bool tgt_io_abort(struct weft_req *req, uint8_t sc)
+{
+	return weft_req_abort(req, sc) || tgt_io_bulk_abort(req, sc);
+}
+
 /* --- the answer ------------------------------------------------------------------------------- */
 
 /* By way of the control reactor, which keeps the error log and the health status. */

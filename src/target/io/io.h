@@ -25,6 +25,9 @@ uint16_t tgt_io_set_data_range(struct weft_req *req, const struct tgt_ns *ns);
 uint16_t tgt_io_check_lbas(const struct tgt_ns *ns, uint64_t slba, uint64_t nlb);
 /* For a piece, in bytes: the namespace may have shrunk since the whole range was checked. */
 uint16_t tgt_io_check_piece(struct weft_req *req, uint64_t offset, uint64_t length);
+/* True: @req, which waited for its host, a buffer or its turn, has ended with the generic status @sc.
+ * False: it waits for none of these, and ends with @sc before it enters its namespace again. */
+bool tgt_io_abort(struct weft_req *req, uint8_t sc);
 /* Submits an io to the request's namespace. */
 void tgt_io_submit(struct weft_req *req, enum weft_io_kind kind, void *buf, uint64_t offset,
 		   uint64_t length, unsigned flags, void (*done)(struct weft_io *io, int rc));

@@ -14,8 +14,6 @@
 #include "target/io/io.h"
 #include "target/resv/resv.h"
 
-enum { SLICE = 512 }; /* connections and requests visited in a turn */
-
 static int compare_hosts(const void *a, const void *b)
 {
 	const struct resv_victim *one = a, *other = b;
@@ -66,39 +64,45 @@ static bool is_victims_request(struct weft_req *req, const struct resv_abort *ab
 /* False: storage has it. */
 static bool abort_request(struct weft_req *req)
 {
-	return weft_req_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) ||
-	       tgt_io_bulk_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
+	return tgt_io_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
 }
 
-static void abort_requests(struct weft_qpair *qp, struct resv_abort *abort)
+static void abort_requests(struct resv_abort *abort, uint32_t *budget)
 {
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
+	struct weft_req *req;
 
-		if (req && is_victims_request(req, abort))
+	while ((req = weft_req_iter_next(&abort->reqs, budget)))
+		if (is_victims_request(req, abort))
 			abort->ended &= abort_request(req);
-	}
+}
+
+/* False: there are no more. */
+static bool abort_next_connection(struct weft_poll_group *group, struct resv_abort *abort,
+				  uint32_t *budget)
+{
+	struct weft_qpair *qp = weft_qpair_iter_next(group, &abort->walk);
+
+	if (!qp)
+		return false;
+	--*budget;
+	if (is_victims_queue(qp->owner, abort))
+		weft_req_iter_begin(&abort->reqs, qp);
+	return true;
 }
 
 bool tgt_resv_abort(struct weft_poll_group *group, struct resv_abort *abort)
 {
-	struct weft_qpair *qp;
-	uint32_t cost = 0;
+	uint32_t budget = WEFT_REQS_PER_TURN; /* connections, too */
 
 	assert_on(group->reactor);
 	if (!abort->begun) {
 		abort->begun = abort->ended = true;
 		weft_qpair_iter_begin(group, &abort->walk);
 	}
-	while (cost < SLICE) {
-		qp = weft_qpair_iter_next(group, &abort->walk);
-		if (!qp)
+	while (budget) {
+		abort_requests(abort, &budget);
+		if (budget && !abort_next_connection(group, abort, &budget))
 			return true;
-		cost++;
-		if (!is_victims_queue(qp->owner, abort))
-			continue;
-		cost += qp->high_water;
-		abort_requests(qp, abort);
 	}
 	return false;
 }

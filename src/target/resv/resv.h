@@ -66,6 +66,7 @@ struct resv_abort {
 	const struct resv_victim *victims;
 	unsigned n;
 	struct weft_qpair_iter walk;
+	struct weft_req_iter reqs; /* of the connection that it is at */
 	bool begun;
 	bool ended; /* storage has no command of the connections that were visited */
 };
