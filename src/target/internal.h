@@ -307,13 +307,14 @@ struct tgt_req {
 	uint64_t bytes_done;        /* bytes done of the range under way */
 	void *host_data;            /* what the host sent */
 	uint32_t length;
-	uint32_t piece; /* bytes of the piece under way: see io/bulk.c */
-	uint16_t range; /* index of a Copy's or DSM's range */
-	bool writer;    /* counted as one that changes data */
-	bool pinned;    /* its data is the namespace's own memory: counted until it is sent */
-	bool fused;     /* it and its partner have quiesced the namespace */
-	bool counted;   /* as one of its tenant's: see io/tenant_limit.c */
-	uint8_t waits;  /* enum tgt_waits */
+	uint32_t piece;     /* bytes of the piece under way: see io/bulk.c */
+	uint16_t range;     /* index of a Copy's or DSM's range */
+	bool writer;        /* counted as one that changes data */
+	bool pinned;        /* its data is the namespace's own memory: counted until it is sent */
+	bool fused;         /* it and its partner have quiesced the namespace */
+	bool counted : 1;   /* as one of its tenant's: see io/tenant_limit.c */
+	bool preempted : 1; /* storage had it when its host was: see resv/preempt_abort.c */
+	uint8_t waits;      /* enum tgt_waits */
 	/* A generic status that it ends with before its next piece; 0: it goes on. */
 	uint8_t abort_status;
 

@@ -208,13 +208,14 @@ static void resv_abort_on_reactor(struct tgt_barrier *barrier, struct weft_poll_
 	tgt_barrier_arrive(barrier, group);
 }
 
-static void start_abort_barrier(struct tgt_resv *resv)
+static void start_abort_barrier(struct tgt_resv *resv, bool again)
 {
 	assert(!resv->barrier->pending && !resv->dispatch.n);
 	atomic_store(&resv->ended, true);
 	for (unsigned i = 0; i < resv->subsys->target->npoll_groups; i++)
 		resv->aborts[i] = (struct resv_abort){ .victims = resv->victims,
-						       .n = resv->nvictims };
+						       .n = resv->nvictims,
+						       .again = again };
 	tgt_barrier_start(resv->barrier);
 }
 
@@ -224,7 +225,7 @@ static void resv_timer_fired(struct weft_timer *timer)
 
 	assert(resv->running && !resv->stopped);
 	if (resv->nvictims)
-		start_abort_barrier(resv);
+		start_abort_barrier(resv, true);
 	else
 		resv_apply_revision(resv);
 }
@@ -334,7 +335,7 @@ static void begin_aborts(struct tgt_resv *resv)
 {
 	tgt_resv_victims_sort(resv->victims, resv->nvictims);
 	resv->abort_ms = ABORT_MS;
-	start_abort_barrier(resv);
+	start_abort_barrier(resv, false);
 }
 
 /* A subsystem that is being removed applies and acknowledges nothing more: its namespaces go, and

@@ -3,8 +3,9 @@
  *   victims, by host and namespace ─▶ connections, some in each turn ─▶ requests of victims
  *
  * A command that waits for data, a buffer or its turn is aborted. A command that storage has begun
- * cannot be aborted: the preempter waits for it, and it gets no next piece. New commands of victims
- * fail already: the reservation view has no registration of theirs any more.
+ * cannot be aborted: it is marked, gets no next piece, and is looked at again until storage has ended
+ * it, for the preempter waits for that. New commands of victims meet a reservation view that has no
+ * registration of theirs any more; what they may still do is neither ended nor waited for.
  *
  * There may be tens of thousands of victims and of connections: victims are found by binary search,
  * and a turn does a slice. */
@@ -64,7 +65,15 @@ static bool is_victims_request(struct weft_req *req, const struct resv_abort *ab
 /* False: storage has it. */
 static bool abort_request(struct weft_req *req)
 {
-	return tgt_io_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req);
+	if (tgt_io_abort(req, SC_GENERIC(CMD_ABORTED_PREMEPT)) || !tgt_ns_at_work(req))
+		return true;
+	tgt_req(req)->preempted = true;
+	return false;
+}
+
+static bool request_has_ended(struct weft_req *req)
+{
+	return !tgt_req(req)->preempted || !tgt_ns_at_work(req);
 }
 
 static void abort_requests(struct resv_abort *abort, uint32_t *budget)
@@ -73,7 +82,7 @@ static void abort_requests(struct resv_abort *abort, uint32_t *budget)
 
 	while ((req = weft_req_iter_next(&abort->reqs, budget)))
 		if (is_victims_request(req, abort))
-			abort->ended &= abort_request(req);
+			abort->ended &= abort->again ? request_has_ended(req) : abort_request(req);
 }
 
 /* False: there are no more. */

@@ -67,6 +67,7 @@ struct resv_abort {
 	unsigned n;
 	struct weft_qpair_iter walk;
 	struct weft_req_iter reqs; /* of the connection that it is at */
+	bool again; /* commands that storage had the first time are looked at, and no others */
 	bool begun;
 	bool ended; /* storage has no command of the connections that were visited */
 };
