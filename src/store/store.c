@@ -246,6 +246,23 @@ static bool has_gone(const struct store_member *was, const struct store_member *
 	return was->alive && (!is->alive || is->incarnation != was->incarnation);
 }
 
+static bool has_joined(const struct store_member *was, const struct store_member *is)
+{
+	return is->alive && (!was->alive || is->incarnation != was->incarnation);
+}
+
+static void notify_of_members(struct weft_store *store, const struct store_member *was)
+{
+	const struct weft_store_watcher *watcher = &store->watcher;
+
+	for (unsigned node = 1; node <= store->nodes; node++)
+		if (has_gone(&was[node], &store->members[node]) && watcher->gone)
+			watcher->gone(watcher->arg, node);
+	for (unsigned node = 1; node <= store->nodes; node++)
+		if (has_joined(&was[node], &store->members[node]) && watcher->joined)
+			watcher->joined(watcher->arg, node);
+}
+
 void store_members_update(struct weft_store *store, const struct store_member *members)
 {
 	struct store_member was[WEFT_STORE_NODES_MAX + 1];
@@ -257,9 +274,7 @@ void store_members_update(struct weft_store *store, const struct store_member *m
 	memcpy(was, store->members, sizeof(was));
 	for (unsigned node = 1; node <= store->nodes; node++)
 		store->members[node] = merge_seen(&was[node], &members[node]);
-	for (unsigned node = 1; node <= store->nodes; node++)
-		if (has_gone(&was[node], &store->members[node]) && store->watcher.gone)
-			store->watcher.gone(store->watcher.arg, node);
+	notify_of_members(store, was);
 	weft_reactor_defer(store->control_reactor, &store->settle_task);
 }
 

@@ -75,7 +75,10 @@ void weft_store_close(struct weft_store *store, void (*done)(void *arg), void *a
 struct weft_store_watcher {
 	void (*changed)(void *arg); /* our copy has a newer revision, by us or by others */
 	void (*gone)(void *arg,
-		     unsigned node);    /* a member that will do nothing any more (optional) */
+		     unsigned node); /* a member that will do nothing any more (optional) */
+	/* A process that is a member now. What it has committed may have been changed() before
+	 * (optional). */
+	void (*joined)(void *arg, unsigned node);
 	void (*file_closed)(void *arg); /* of weft_store_watch_file() (optional) */
 	/* Others do not count us as a member any more, though we live: @why. Commits and waits end
 	 * with -EOWNERDEAD from now on, and gone() is not called. (optional) */

@@ -100,6 +100,13 @@ static void on_store_node_gone(void *arg, unsigned node)
 	tgt_cluster_ccr_reconcile(s);
 }
 
+/* It may lack a namespace that others have. */
+static void on_store_node_joined(void *arg, unsigned node)
+{
+	(void)node;
+	tgt_cluster_reconcile(arg);
+}
+
 static void on_storage_released(void *arg)
 {
 	tgt_cluster_storage_released(arg);
@@ -138,6 +145,7 @@ static int subsys_open_store(struct weft_subsys *s, struct weft_store *store, st
 						    tgt_store_is_frozen(s->target) };
 	const struct weft_store_watcher watcher = { .changed = on_store_moved,
 						    .gone = on_store_node_gone,
+						    .joined = on_store_node_joined,
 						    .file_closed = on_storage_released,
 						    .lost = on_membership_lost,
 						    .arg = s };

@@ -605,7 +605,7 @@ static void a_cut_file_is_not_taken_for_a_new_one(void **state)
 
 struct member {
 	struct weft_store *store;
-	unsigned moved, gone, let_go;
+	unsigned moved, gone, joined, let_go;
 	const char *lost;
 	bool mute; /* does not acknowledge */
 };
@@ -626,6 +626,14 @@ static void on_gone(void *arg, unsigned node)
 	member->gone |= 1u << node;
 }
 
+static void on_joined(void *arg, unsigned node)
+{
+	struct member *member = arg;
+
+	assert_true(weft_store_alive(member->store, node));
+	member->joined |= 1u << node;
+}
+
 static void on_let_go(void *arg)
 {
 	struct member *member = arg;
@@ -643,7 +651,8 @@ static void on_lost(void *arg, const char *why)
 
 static void watch(struct member *member)
 {
-	const struct weft_store_watcher watcher = { on_moved, on_gone, on_let_go, on_lost, member };
+	const struct weft_store_watcher watcher = { on_moved,  on_gone, on_joined,
+						    on_let_go, on_lost, member };
 
 	weft_store_watch(member->store, &watcher);
 }
@@ -1272,6 +1281,28 @@ static void who_came_back_meanwhile_was_gone(void **state)
 	closed(b.store);
 }
 
+/* One visit finds a member and what it has committed: whoever judges a record by its writer learns
+ * that the writer is there, too. */
+static void who_has_joined_and_committed_is_there(void **state)
+{
+	struct member a = { 0 }, b = { 0 };
+
+	join(&a, 1);
+	weft_store_freeze(a.store);
+	while (!weft_store_is_quiesced(a.store))
+		weft_reactor_turn(r, -1);
+	join(&b, 2);
+	assert_int_equal(put(b.store, "key", "1"), 0);
+	assert_int_equal(a.joined, 0);
+	weft_store_thaw(a.store);
+	while (!a.moved || !weft_store_alive(a.store, 2))
+		weft_reactor_turn(r, -1);
+	assert_int_equal(a.joined, 1u << 2);
+	assert_int_equal(a.gone, 0);
+	closed(a.store);
+	closed(b.store);
+}
+
 static void the_heir_misses_who_went_meanwhile(void **state)
 {
 	struct member a = { 0 }, b = { 0 }, successor = { 0 };
@@ -1531,6 +1562,7 @@ int main(void)
 		case_(one_that_thaws_goes_on),
 		case_(one_that_thaws_looks),
 		case_(who_came_back_meanwhile_was_gone),
+		case_(who_has_joined_and_committed_is_there),
 		case_(the_heir_misses_who_went_meanwhile),
 		case_(one_alone_is_handed_over),
 		case_(wrong_states_refused),

@@ -73,7 +73,7 @@ void tgt_cluster_store_moved(struct weft_subsys *s);     /* its store did */
 void tgt_cluster_membership_lost(struct weft_subsys *s); /* we are no member any more */
 /* A descriptor was closed of storage that we wait for. */
 void tgt_cluster_storage_released(struct weft_subsys *s);
-/* A member is gone, or a listener or namespace came or went. */
+/* A member has joined or is gone, or a listener or namespace came or went. */
 void tgt_cluster_reconcile(struct weft_subsys *s);
 /* No commit, no ANA change and no request is under way. */
 bool tgt_cluster_is_idle(const struct weft_subsys *s);
