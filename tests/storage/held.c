@@ -184,18 +184,6 @@ unsigned held_count(void)
 	return n;
 }
 
-void held_let_first_go(void)
-{
-	struct weft_list *first;
-
-	pthread_mutex_lock(&lock);
-	first = weft_list_pop(&held_ios);
-	count -= !!first;
-	pthread_mutex_unlock(&lock);
-	if (first)
-		release_io(container_of(first, struct weft_io, op.link));
-}
-
 void held_let_go(void)
 {
 	struct weft_list all, *link;

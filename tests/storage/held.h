@@ -22,7 +22,6 @@ void held_drop(struct weft_backend *be);
 void held_hold(bool hold); /* from now on, or no longer; what it has stays */
 unsigned held_count(void); /* operations that it has in hand */
 void held_let_go(void);    /* of all that it has */
-void held_let_first_go(void);
 /* Operations of these kinds, letters as below, are answered with @rc, and nothing is done. NULL:
  * none are any more. */
 void held_fail(const char *kinds, int rc);

@@ -980,9 +980,20 @@ static int slow_submit(struct weft_backend *be, struct weft_io *io)
 	return 0;
 }
 
+static struct weft_io *answered_io;
+
 static void slow_answer(struct weft_msg *msg)
 {
-	kept->done(kept, 0);
+	answered_io->done(answered_io, 0);
+}
+
+static void answer_slow(struct weft_io *io)
+{
+	static struct weft_msg msg = { .fn = slow_answer };
+
+	answered_io = io;
+	weft_reactor_post(stepped_target->poll_groups[0]->reactor, &msg);
+	stepped_others();
 }
 
 static void slow_close(struct weft_backend *be)
@@ -1048,7 +1059,6 @@ static void register_key(struct raw_host *raw, uint64_t key)
 /* A turn looks at some of the connections, and they are all looked at less and less often. */
 static void an_abort_waits_for_storage(void **state)
 {
-	struct weft_msg msg = { .fn = slow_answer };
 	struct raw_host *victim, *goes_on, *admin, *io;
 	unsigned before, all = 0;
 	uint16_t cntlid;
@@ -1076,7 +1086,7 @@ static void an_abort_waits_for_storage(void **state)
 		stepped_later(STEP_MS);
 	assert_in_range(rounds, 4, ROUNDS_MAX);
 	assert_true(io->answered < io->sent);
-	weft_reactor_post(stepped_target->poll_groups[0]->reactor, &msg);
+	answer_slow(kept);
 	for (unsigned step = 0; io->answered < io->sent; step++) {
 		assert_true(step < STEPS);
 		stepped_later(STEP_MS);
@@ -1089,6 +1099,54 @@ static void an_abort_waits_for_storage(void **state)
 	raw_host_close(io);
 	raw_host_close(admin);
 	close_many(VICTIMS);
+}
+
+static void until_storage_has_another(struct weft_io *first)
+{
+	for (unsigned turns = 0; kept == first; turns++) {
+		assert_true(turns < TURNS_MAX);
+		stepped_once();
+	}
+}
+
+/* Nobody has reserved the namespace, so a host that has lost its registration goes on. A Preempt and
+ * Abort waits for what it had begun before, and not for what comes later. */
+static void an_abort_leaves_later_commands(void **state)
+{
+	struct raw_host *victim_admin, *victim, *admin, *io;
+	struct weft_io *first, *later;
+	uint16_t cntlid;
+
+	victim_admin = stepped_admin(STEPPED_NQN, FLOODER, 1, &cntlid);
+	victim = stepped_io(FLOODER, 1, cntlid, 1);
+	admin = stepped_admin(STEPPED_NQN, OTHER, 3, &cntlid);
+	io = stepped_io(OTHER, 3, cntlid, 1);
+	register_key(victim, VICTIM_KEY);
+	register_key(io, OTHER_KEY);
+	kept = NULL;
+	begin_slow_write(victim);
+	first = kept;
+	raw_host_send_keys(io, SLOW, ACQUIRE, PREEMPT_ABORT | 1 << 8, OTHER_KEY, VICTIM_KEY);
+	for (unsigned step = 0; step < STEPS; step++)
+		stepped_later(STEP_MS);
+	begin_slow_write(victim);
+	until_storage_has_another(first);
+	later = kept;
+	answer_slow(first);
+	for (unsigned step = 0; io->answered < io->sent; step++) {
+		assert_true(step < STEPS);
+		stepped_later(STEP_MS);
+	}
+	assert_int_equal(raw_host_wait(io), 0);
+	assert_int_equal(victim->answered, victim->sent - 1);
+	answer_slow(later);
+	assert_int_equal(raw_host_wait(victim), 0);
+	raw_host_close(victim);
+	raw_host_close(victim_admin);
+	raw_host_close(io);
+	raw_host_close(admin);
+	for (int i = 0; i < 100; i++)
+		stepped_control();
 }
 
 /* Connections that go meanwhile are none that a walk comes to. */
@@ -1137,6 +1195,7 @@ int main(void)
 		cmocka_unit_test(made_up_identifiers_reserve),
 		cmocka_unit_test(notices_of_many_controllers),
 		cmocka_unit_test(an_abort_waits_for_storage),
+		cmocka_unit_test(an_abort_leaves_later_commands),
 		cmocka_unit_test(a_walk_steps_over),
 	};
 	uint16_t cntlid;
