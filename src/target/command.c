@@ -121,6 +121,10 @@ static void dispatch_command(struct weft_req *req)
 		fetch_and_send_to_control(req);
 		return;
 	}
+	if (queue->io_state != TGT_QUEUE_IO_OPEN) {
+		weft_req_reply(req, SC_GENERIC(ABORT_QUEUE));
+		return;
+	}
 	if (!atomic_load_explicit(&queue->ctrl->traffic, memory_order_relaxed))
 		atomic_store_explicit(&queue->ctrl->traffic, true, memory_order_relaxed);
 	tgt_io_command(req);

@@ -1,5 +1,5 @@
-/* fabrics.c - Property Get and Set, Disconnect; a second Connect on a queue is refused
- * (the first: connect.c). */
+/* fabrics.c - Property Get and Set; a second Connect on a queue is refused (the first: connect.c).
+ * Disconnect: disconnect.c. */
 #include "target/io/io.h"
 
 static uint64_t cap_value(const struct tgt_ctrl *ctrl)
@@ -81,29 +81,6 @@ static void property_set(struct weft_req *req, struct tgt_ctrl *ctrl)
 	}
 }
 
-static void disconnect_on_reactor(struct weft_msg *msg)
-{
-	struct weft_req *req = container_of(msg, struct weft_req, msg);
-	struct weft_qpair *qp = req->qp;
-
-	assert_on(qp->group->reactor);
-	weft_req_reply(req, 0);
-	weft_qpair_close_when_sent(qp, "disconnected by the host");
-}
-
-static void disconnect(struct weft_req *req)
-{
-	/* Deletes an I/O queue; an admin queue ends with its controller (NVMe base 2.0, 6.4). */
-	if (!tgt_queue(req)->qid)
-		tgt_control_reply(req, SC_COMMAND(DISCONNECT_INVALID_QTYPE) | SC_DNR);
-	else if (le16_to_cpu(req->cmd.connect.recfmt))
-		tgt_control_reply(req, SC_COMMAND(CONNECT_FORMAT) | SC_DNR);
-	else {
-		tgt_queue_disconnect(tgt_queue(req));
-		tgt_post_reactor(req, disconnect_on_reactor);
-	}
-}
-
 void tgt_fabrics(struct weft_req *req)
 {
 	struct tgt_queue *queue = tgt_queue(req);
@@ -114,7 +91,7 @@ void tgt_fabrics(struct weft_req *req)
 	if (fctype == NVMF_CONNECT)
 		tgt_control_reply(req, SC_GENERIC(CMD_SEQ_ERROR) | SC_DNR);
 	else if (fctype == NVMF_DISCONNECT)
-		disconnect(req);
+		tgt_disconnect(req);
 	else if (fctype == NVMF_PROPERTY_GET && !queue->qid)
 		property_get(req, queue->ctrl);
 	else if (fctype == NVMF_PROPERTY_SET && !queue->qid)

@@ -126,6 +126,7 @@ enum tgt_queue_state {
 /* A queue's state on its own reactor. */
 enum tgt_queue_io_state {
 	TGT_QUEUE_IO_OPEN,
+	TGT_QUEUE_IO_DISCONNECTED,  /* Disconnect has come: it executes no new command */
 	TGT_QUEUE_IO_LOSS_REPORTED, /* reported to the control reactor; not closed yet */
 	TGT_QUEUE_IO_DRAINED,       /* all its requests are back; @ctrl may be freed already */
 };
@@ -322,7 +323,8 @@ struct tgt_req {
 	const struct tgt_write_data_ops *input;
 	union {
 		struct weft_io io;
-		struct weft_req_walk walk; /* Abort: through the queue that it names */
+		/* Abort: through the queue that it names; Disconnect: through its own. */
+		struct weft_req_walk walk;
 	};
 	uint16_t status;         /* the control reactor's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to search */
@@ -510,6 +512,9 @@ void tgt_ctrl_log_error(struct tgt_ctrl *ctrl, struct weft_req *req, uint16_t st
 
 /* fabrics.c */
 void tgt_fabrics(struct weft_req *req);
+
+/* disconnect.c */
+void tgt_disconnect(struct weft_req *req);
 
 /* admin/discovery_log.c */
 void tgt_discovery_changed(struct weft_target *t);

@@ -2,9 +2,9 @@
  *
  *   on the control reactor                                    on the queue's reactor
  *
- *           ┌─ Disconnect ─▶ DISCONNECTED ─┐                  OPEN
- *           │                      │ closed ├─▶ DRAINING        │ the connection is found lost
- *   LIVE ───┼─ closed ──────▶ CLOSING ─────┤      │            LOSS_REPORTED
+ *           ┌─ Disconnect ─▶ DISCONNECTED ─┐                  OPEN ─ Disconnect ─▶ DISCONNECTED
+ *           │                      │ closed ├─▶ DRAINING        │ the connection is found lost │
+ *   LIVE ───┼─ closed ──────▶ CLOSING ─────┤      │            LOSS_REPORTED ◀───────────────┘
  *           └─ connection lost ─▶ LOST ────┘      │             │ its last request is back
  *                                  closed         │            DRAINED
  *                 off its controller ◀────────────┴─── gone ────┘
@@ -12,7 +12,7 @@
  *
  * A queue that is disconnected, or closed from here, gives its id to a new one at once; one that was lost
  * keeps it until it is gone. A host may leave its answers unread behind a Disconnect for as long as it
- * likes: whoever closes the queue does not wait for that. While the connection is gone and commands are
+ * likes: whoever closes the queue does not wait for that. disconnect.c has what Disconnect waits for. While the connection is gone and commands are
  * not (LOST, DRAINING), storage may still carry out what the host sent: drain_wait.c.
  *
  * When the connection closes, the control reactor gives back the requests that it has of the queue:
@@ -100,7 +100,7 @@ static void queue_lost_on_control(struct weft_msg *msg)
 void tgt_queue_lost(struct tgt_queue *queue)
 {
 	assert_on(queue->qp->group->reactor);
-	if (queue->io_state != TGT_QUEUE_IO_OPEN)
+	if (queue->io_state >= TGT_QUEUE_IO_LOSS_REPORTED)
 		return;
 	queue->io_state = TGT_QUEUE_IO_LOSS_REPORTED;
 	queue->lost_msg.fn = queue_lost_on_control;

@@ -231,6 +231,16 @@ static void take_data(struct raw_host *raw, const uint8_t *pdu, const struct nvm
 	}
 }
 
+static void take_r2t(struct raw_host *raw, const uint8_t *pdu)
+{
+	struct nvme_tcp_data r2t;
+
+	memcpy(&r2t, pdu, sizeof(r2t));
+	raw->r2ts++;
+	raw->r2t_cid = r2t.cccid;
+	raw->r2t_tag = r2t.ttag;
+}
+
 static void take_pdu(struct raw_host *raw, const uint8_t *pdu)
 {
 	struct nvme_tcp_hdr hdr;
@@ -245,7 +255,7 @@ static void take_pdu(struct raw_host *raw, const uint8_t *pdu)
 		raw->answered++;
 		break;
 	case NVME_TCP_R2T:
-		raw->r2ts++;
+		take_r2t(raw, pdu);
 		break;
 	case NVME_TCP_C2H_DATA:
 		take_data(raw, pdu, &hdr);
@@ -362,6 +372,23 @@ void raw_host_send(struct raw_host *raw, union nvme_sqe *sqe, const void *data, 
 	put(raw, &cmd, sizeof(cmd));
 	if (inside)
 		put(raw, data, len);
+}
+
+void raw_host_send_data(struct raw_host *raw, const void *data, size_t len)
+{
+	const struct nvme_tcp_data pdu = {
+		.hdr = { .type = NVME_TCP_H2C_DATA,
+			 .flags = NVME_TCP_F_LAST,
+			 .hlen = sizeof(pdu),
+			 .pdo = sizeof(pdu),
+			 .plen = cpu_to_le32((uint32_t)(sizeof(pdu) + len)) },
+		.cccid = raw->r2t_cid,
+		.ttag = raw->r2t_tag,
+		.datal = cpu_to_le32((uint32_t)len),
+	};
+
+	put(raw, &pdu, sizeof(pdu));
+	put(raw, data, len);
 }
 
 void raw_host_send_keys(struct raw_host *raw, uint32_t nsid, uint8_t opcode, uint32_t cdw10,

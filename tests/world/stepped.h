@@ -64,7 +64,8 @@ struct raw_host {
 	bool stalls;  /* it takes nothing that comes */
 	uint16_t cid; /* of the next command */
 	unsigned sent, answered;
-	unsigned r2ts; /* that came; it sends no data */
+	unsigned r2ts;             /* that came; it sends no data by itself */
+	uint16_t r2t_cid, r2t_tag; /* of the last one */
 	struct nvme_cqe last;
 	uint8_t *data; /* of the last command that returned some */
 	size_t data_len;
@@ -80,6 +81,8 @@ struct raw_host *raw_host_open(void);
 void raw_host_close(struct raw_host *raw);
 /* @len bytes inside the capsule; or, where @data is NULL, room for as many from the target. */
 void raw_host_send(struct raw_host *raw, union nvme_sqe *sqe, const void *data, size_t len);
+/* What the last R2T asked for, all of it. */
+void raw_host_send_data(struct raw_host *raw, const void *data, size_t len);
 /* Of a reservation: its two keys. */
 void raw_host_send_keys(struct raw_host *raw, uint32_t nsid, uint8_t opcode, uint32_t cdw10,
 			uint64_t crkey, uint64_t key);
