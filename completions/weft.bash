@@ -128,7 +128,7 @@ _weft_mount() {
 
 _weft_bench() {
 	case $prev in
-	--rw) _weft_words "read write compare zero trim rw randread randwrite randrw" ;;
+	--rw) _weft_words "read write rw randread randwrite randrw" ;;
 	--plot) _weft_files ;;
 	--mix | --bs | --depth | --jobs | --queues | --cpus | --time | --warmup | --rate) ;;
 	--offset | --size | --flush-every | --seed | --interval) ;;

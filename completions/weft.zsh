@@ -290,7 +290,7 @@ bench)
 	(( CURRENT-- ))
 	_arguments $host \
 		'--ns[namespace]:number:' \
-		'--rw[kind of load]:mode:(read write compare zero trim rw randread randwrite randrw)' \
+		'--rw[kind of load]:mode:(read write rw randread randwrite randrw)' \
 		'--mix[percent of reads]:percent:' \
 		'--write-ok[the data may be overwritten]' \
 		'--bs[bytes of an I/O]:size:' \
