@@ -66,7 +66,8 @@ def _(t):
     assert report["target"]["nsid"] == 1 and report["target"]["block_size"] == 512
     assert report["config"]["warmup"] == 0.2
     assert report["config"]["hdgst"] and report["config"]["ddgst"]
-    assert report["seconds"] == round(report["seconds"], 3), report["seconds"]
+    assert report["seconds"] == round(report["seconds"], 6), report["seconds"]
+    assert abs(report["read"]["ios"] / report["seconds"] / report["read"]["iops"] - 1) < 1e-6, report
 
 
 @tap.case("what is read during --warmup is not counted")

@@ -407,7 +407,7 @@ def _(t):
                       "--verify")
     assert (summary["bytes"], summary["verified"], summary["flushed"]) == (64 * K, 64 * K, True)
     assert (summary["source"], summary["destination"]) == (str(source), uri(t, 2)), summary
-    assert summary["offset"] == M and summary["seconds"] == round(summary["seconds"], 3), summary
+    assert summary["offset"] == M and summary["seconds"] == round(summary["seconds"], 6), summary
     assert as_json("read", uri(t, 2), "--offset", "1M", "--length", "64K", "-o", out)["bytes"] == \
         64 * K
     assert out.read_bytes() == data[:64 * K]
