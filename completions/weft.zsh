@@ -182,6 +182,7 @@ compare)
 		'--offset[first byte]:size:' \
 		'--length[bytes]:size:' \
 		'(-i --input)'{-i,--input}'[with this file]:file:_files' \
+		'--pad[the rest of the last block is zeroes]' \
 		'--json[what was found, as JSON]' \
 		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
 		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
