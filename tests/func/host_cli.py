@@ -120,6 +120,7 @@ def _():
     for args in (["discover"], ["ls"], ["id"], ["read", "--length", "4K"], ["write"]):
         last = fails(*args, NO_NQN)
         assert "127.0.0.1:1" in last and "refused" in last.lower(), last
+        assert 'is "weft serve" running there' in last and "4420" in last, last
     fails("cp", NO_NQN, "-", words=["127.0.0.1:1", "refused"])
 
 
