@@ -68,6 +68,8 @@ int weft_host_fail_connect(const char *uri, int rc, const struct weft_err *why,
 				 "%s; is \"weft serve\" running there, and is this where it "
 				 "listens? The port is 4420 unless --listen says otherwise",
 				 why->text);
+	if (rc == -ECONNRESET && strstr(why->text, "ICResp"))
+		return weft_fail(err, rc, "%s; is NVMe/TCP spoken at this port?", why->text);
 	return weft_fail(err, rc, "%s", *why->text ? why->text : strerror(-rc));
 }
 

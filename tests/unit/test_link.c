@@ -94,8 +94,7 @@ static void no_nvme(void **state)
 			 "what listens there does not speak NVMe/TCP: it began with a byte 0x15, not "
 			 "with an ICResp");
 	another_protocol(NULL, 0, -ECONNRESET,
-			 "the target closed the connection before it had answered with an ICResp; is "
-			 "NVMe/TCP spoken at this port?");
+			 "the target closed the connection before it had answered with an ICResp");
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */

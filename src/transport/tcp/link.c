@@ -41,9 +41,7 @@ static void link_ended(struct tcp_stream *stream, int rc, const char *why)
 	link->peer_closed |= !rc || rc == -EPIPE || rc == -ECONNRESET;
 	weft_link_close(link, rc ? rc : -ECONNRESET, "%s%s",
 			rc ? why : "the target closed the connection",
-			mute ? " before it had answered with an ICResp; is NVMe/TCP spoken at this "
-			       "port?" :
-			       "");
+			mute ? " before it had answered with an ICResp" : "");
 }
 
 /* What the other end has sent first is no PDU: an HTTP or SSH server, perhaps. */
