@@ -128,7 +128,7 @@ _weft_mount() {
 
 _weft_bench() {
 	case $prev in
-	--rw) _weft_words "read write compare zero trim rw randread randwrite randrw" ;;
+	--rw) _weft_words "read write rw randread randwrite randrw" ;;
 	--plot) _weft_files ;;
 	--mix | --bs | --depth | --jobs | --queues | --cpus | --time | --warmup | --rate) ;;
 	--offset | --size | --flush-every | --seed | --interval) ;;
@@ -237,7 +237,7 @@ _weft_complete() {
 		;;
 	feature) _weft_feature ;;
 	resv) _weft_resv ;;
-	compare) _weft_host "--ns --offset --length -i --input --json -q --quiet" ;;
+	compare) _weft_host "--ns --offset --length -i --input --pad --json -q --quiet" ;;
 	zero) _weft_host "--ns --offset --length --all --deac --json -q --quiet" ;;
 	trim) _weft_host "--ns --offset --length --all --json -q --quiet" ;;
 	read) _weft_host "--ns --offset --length -o --output --force --hex --json -q --quiet" ;;

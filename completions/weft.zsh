@@ -182,6 +182,7 @@ compare)
 		'--offset[first byte]:size:' \
 		'--length[bytes]:size:' \
 		'(-i --input)'{-i,--input}'[with this file]:file:_files' \
+		'--pad[the rest of the last block is zeroes]' \
 		'--json[what was found, as JSON]' \
 		'(-q --quiet)'{-q,--quiet}'[no progress, no summary]' \
 		'1:URI:(nvme+tcp\:// nvme+rdma\://)'
@@ -290,7 +291,7 @@ bench)
 	(( CURRENT-- ))
 	_arguments $host \
 		'--ns[namespace]:number:' \
-		'--rw[kind of load]:mode:(read write compare zero trim rw randread randwrite randrw)' \
+		'--rw[kind of load]:mode:(read write rw randread randwrite randrw)' \
 		'--mix[percent of reads]:percent:' \
 		'--write-ok[the data may be overwritten]' \
 		'--bs[bytes of an I/O]:size:' \

@@ -40,7 +40,8 @@ bool bench_result_fine(const struct bench_result *r, struct weft_err *err)
 	else if (r->end.text[0])
 		weft_fail(err, 0, "%s", r->end.text);
 	else if (t->failed)
-		weft_fail(err, 0, "%" PRIu64 " I/O%s failed: %s", t->failed, weft_plural(t->failed),
+		weft_fail(err, 0, "%" PRIu64 " I/O%s failed%s: %s", t->failed,
+			  weft_plural(t->failed), t->failed == 1 ? "" : ", the first of them",
 			  t->kinds[0].first.text);
 	else if (r->left)
 		weft_fail(err, 0, "stopped before %" PRIu64 " I/O%s in flight had ended", r->left,

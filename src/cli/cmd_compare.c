@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <weft/memory.h>
 
@@ -26,6 +27,7 @@ static const char usage[] =
 	"      --offset N      from this byte on, a multiple of the block size (0)\n"
 	"      --length N      only so many bytes of the input (all of it)\n"
 	"  -i, --input FILE    this file instead of standard input\n"
+	"      --pad           the rest of the last block has to be zeroes\n"
 	"      --json          what was found, as JSON\n"
 	"  -q, --quiet         no progress, no summary\n" WEFT_NS_USAGE WEFT_HOST_USAGE
 	"  -h, --help          this text\n"
@@ -40,13 +42,14 @@ struct flags {
 	struct weft_options connect;
 	uint32_t nsid;
 	uint64_t offset, length; /* WEFT_CLI_ALL: what the input has */
-	bool json, quiet;
+	bool pad, json, quiet;
 };
 
 static const struct weft_cli_option options[] = {
 	WEFT_CLI_SIZE("offset", struct flags, offset),
 	WEFT_CLI_SIZE("length", struct flags, length),
 	WEFT_CLI_TEXT("input", 'i', struct flags, input),
+	WEFT_CLI_FLAG("pad", 0, struct flags, pad),
 	WEFT_CLI_FLAG("json", 0, struct flags, json),
 	WEFT_CLI_FLAG("quiet", 'q', struct flags, quiet),
 	WEFT_NS_OPTION(struct flags, nsid),
@@ -60,7 +63,8 @@ struct compare {
 	struct weft_queue *queue;
 	struct weft_input input;
 	char *buf;
-	uint64_t done; /* bytes that are equal */
+	uint64_t done;    /* bytes that are equal … */
+	uint64_t padding; /* … so many of them behind the end of the input */
 	bool differs;
 	uint64_t at; /* in the namespace: the first block that differs */
 };
@@ -75,6 +79,15 @@ static uint64_t input_length(const struct compare *c)
 	if (c->flags->length != WEFT_CLI_ALL)
 		return c->flags->length;
 	return fstat(c->input.fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/* With --pad to the end of the last block. */
+static uint64_t padded(const struct compare *c, uint64_t length)
+{
+	uint64_t block = c->remote->ns_info.block_size;
+
+	return c->flags->pad && length != WEFT_CLI_ALL ? (length + block - 1) / block * block :
+							 length;
 }
 
 /* --- comparing -------------------------------------------------------------------------------- */
@@ -131,18 +144,33 @@ static int compare_piece(struct compare *c, size_t length, struct weft_err *err)
 static int check_input_end(const struct compare *c, size_t got, bool ended, struct weft_err *err)
 {
 	const struct weft_ns_info *info = &c->remote->ns_info;
-	uint64_t total = c->done + got, rest = total % info->block_size;
+	uint64_t total = c->done + got, rest = padded(c, total) % info->block_size;
 
 	if (ended && c->flags->length != WEFT_CLI_ALL && total < c->flags->length)
 		return weft_fail(err, -EINVAL, "%s ended after %" PRIu64 " of %" PRIu64 " bytes",
 				 c->input.name, total, c->flags->length);
 	if (rest)
-		return weft_fail(err, -EINVAL, "%s ended after %s, inside a block of %" PRIu32,
+		return weft_fail(err, -EINVAL,
+				 "%s ended after %s, inside a block of %" PRIu32
+				 "; --pad compares the rest of it with zeroes",
 				 c->input.name, weft_exact_text(total).s, info->block_size);
-	if (got > info->size - c->flags->offset - c->done)
+	if (padded(c, got) > info->size - c->flags->offset - c->done)
 		return weft_fail(err, -ERANGE, "%s goes beyond the end of %s, which has %s",
 				 c->input.name, c->flags->uri, weft_exact_text(info->size).s);
 	return 0;
+}
+
+/* @got bytes of the input; fewer than a piece, they are its last ones. */
+static int compare_input(struct compare *c, size_t got, struct weft_err *err)
+{
+	size_t whole = (size_t)padded(c, got);
+	int rc;
+
+	memset(c->buf + got, 0, whole - got);
+	rc = whole ? compare_piece(c, whole, err) : 0;
+	if (rc == 0 && !c->differs)
+		c->padding = whole - got;
+	return rc;
 }
 
 static int compare_all(struct compare *c, struct weft_err *err)
@@ -157,8 +185,8 @@ static int compare_all(struct compare *c, struct weft_err *err)
 		ssize_t got = weft_input_fill(&c->input, c->buf, want, err);
 
 		rc = got < 0 ? (int)got : check_input_end(c, (size_t)got, (size_t)got < want, err);
-		if (rc == 0 && got)
-			rc = compare_piece(c, (size_t)got, err);
+		if (rc == 0)
+			rc = compare_input(c, (size_t)got, err);
 		weft_progress_show(&progress, c->done);
 		if (got < (ssize_t)want)
 			break;
@@ -170,7 +198,7 @@ static int compare_all(struct compare *c, struct weft_err *err)
 static int compare(struct compare *c, struct weft_err *err)
 {
 	int rc = weft_range_check(c->flags->uri, &c->remote->ns_info, c->flags->offset,
-				  c->flags->length, err);
+				  padded(c, c->flags->length), err);
 
 	if (rc == 0)
 		rc = weft_remote_queue_open(c->remote, &c->queue, err);
@@ -185,20 +213,32 @@ static int compare(struct compare *c, struct weft_err *err)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
+static void print_equal(const struct compare *c)
+{
+	uint64_t bytes = c->done - c->padding;
+
+	printf("%s at %" PRIu64 " are equal", weft_size_text(bytes).s, c->flags->offset);
+	if (c->padding)
+		printf("; %s from %" PRIu64 " on are zeroes, to the end of the block",
+		       weft_size_text(c->padding).s, c->flags->offset + bytes);
+	printf("\n");
+}
+
 static int report_result(const struct compare *c)
 {
 	const struct flags *flags = c->flags;
-	json_auto_t *json = json_pack("{s:s, s:s, s:I, s:I, s:b}", "source", c->input.name,
+	json_auto_t *json = json_pack("{s:s, s:s, s:I, s:I, s:I, s:b}", "source", c->input.name,
 				      "destination", flags->uri, "offset",
-				      (json_int_t)flags->offset, "bytes", (json_int_t)c->done,
-				      "equal", !c->differs);
+				      (json_int_t)flags->offset, "bytes",
+				      (json_int_t)(c->done - c->padding), "padding",
+				      (json_int_t)c->padding, "equal", !c->differs);
 
 	if (c->differs)
 		json_object_set_new(json, "differs_at", json_integer((json_int_t)c->at));
 	if (flags->json)
 		weft_print_json(json, false);
 	else if (!c->differs && !flags->quiet)
-		printf("%s at %" PRIu64 " are equal\n", weft_size_text(c->done).s, flags->offset);
+		print_equal(c);
 	if (!c->differs)
 		return EXIT_OK;
 	fprintf(stderr,

@@ -9,6 +9,7 @@
 #include "cli/ctl.h"
 #include "cli/print.h"
 #include "daemon/config/config.h"
+#include "daemon/control/client.h"
 
 static const char usage[] =
 	"usage: weft ctl [OPTION]... METHOD [JSON | KEY=VALUE...]\n"
@@ -64,6 +65,38 @@ static void print_result(const char *method, json_t *result, bool json)
 	}
 }
 
+static bool is_listed(const char *name, const char *const *names)
+{
+	while (*names && strcmp(*names, name) != 0)
+		names++;
+	return *names;
+}
+
+/* The target may be of a later version, and have methods that we do not know. */
+static bool target_has_method(const struct ctl_target *ask, const char *name)
+{
+	struct weft_err ignored = { "" };
+	json_auto_t *methods = weft_ctl_ask(ask, "methods", json_object(), &ignored);
+	json_t *method;
+	size_t index;
+
+	json_array_foreach(methods, index, method) {
+		if (!strcmp(weft_json_text(method, "name"), name))
+			return true;
+	}
+	return false;
+}
+
+static int check_method(const struct ctl_target *ask, const char *name)
+{
+	const char *names[WEFT_CTL_METHODS_MAX + 1];
+
+	weft_ctl_methods(names);
+	if (is_listed(name, names) || target_has_method(ask, name))
+		return EXIT_OK;
+	return weft_cli_unknown(ask->command, "method", name, names);
+}
+
 static int call_method(const struct ctl_target *ask, bool json, char *const *words)
 {
 	struct weft_err err = { "" };
@@ -114,5 +147,8 @@ int weft_cmd_ctl(int argc, char **argv)
 		return status;
 	if (optind == argc)
 		return weft_cli_usage_error(argv[0], "which method? \"weft ctl status\", for one");
+	status = check_method(&command.target, argv[optind]);
+	if (status != EXIT_OK)
+		return status;
 	return call_method(&command.target, command.json, argv + optind);
 }

@@ -205,13 +205,14 @@ static int discover_all(const struct flags *flags, struct weft_err *err)
 {
 	struct weft_discovery log = { 0 };
 	struct weft_path_wait waiting;
+	struct weft_err why = { "" };
 	int rc;
 
 	weft_host_path_wait(&waiting, flags->command, flags->uri, &flags->connect, NULL, NULL);
-	rc = weft_discover(flags->uri, &flags->connect, &log, err);
+	rc = weft_discover(flags->uri, &flags->connect, &log, &why);
 	weft_path_wait_end(&waiting);
 	if (rc < 0)
-		return rc;
+		return weft_host_fail_connect(flags->uri, rc, &why, err);
 	print_log(flags, &log);
 	weft_discovery_free(&log);
 	return 0;

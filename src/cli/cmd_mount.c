@@ -81,6 +81,13 @@ static bool is_fuse_mount(const char *dir, const struct stat *st)
 	return st->st_ino == FUSE_ROOT_INO && !statfs(dir, &fs) && fs.f_type == FUSE_SUPER_MAGIC;
 }
 
+static const char *advice_on_dir(int why)
+{
+	return why == ENOTCONN ? ": a mount whose program ended; \"fusermount3 -u\" removes it" :
+	       why == ENOENT   ? "; \"mkdir -p\" makes it" :
+				 "";
+}
+
 /* Before anybody is connected to; what libfuse would say of it is worse. */
 static int check_directory(const char *name, const char *dir)
 {
@@ -88,10 +95,7 @@ static int check_directory(const char *name, const char *dir)
 	struct stat st;
 
 	if (stat(dir, &st) < 0)
-		weft_fail(&err, -errno, "%s: %s%s", dir, strerror(errno),
-			  errno == ENOTCONN ? ": a mount whose program ended; \"fusermount3 -u\" "
-					      "removes it" :
-					      "");
+		weft_fail(&err, -errno, "%s: %s%s", dir, strerror(errno), advice_on_dir(errno));
 	else if (!S_ISDIR(st.st_mode))
 		weft_fail(&err, -ENOTDIR, "%s is not a directory", dir);
 	else if (is_fuse_mount(dir, &st))
@@ -106,7 +110,7 @@ static int mount_it(const char *name, struct weft_mount_options *mount, bool for
 {
 	_cleanup_(weft_freep) char *dir = weft_cli_absolute_path(mount->dir);
 	struct starting starting = { .handle = -1 };
-	struct weft_err err = { "" };
+	struct weft_err err = { "" }, why = { "" };
 	int rc;
 
 	if (!dir)
@@ -123,9 +127,12 @@ static int mount_it(const char *name, struct weft_mount_options *mount, bool for
 	mount->ready = foreground ? in_foreground : in_background;
 	mount->user = &starting;
 	weft_host_path_wait(&starting.waiting, name, mount->uri, &mount->connect, NULL, NULL);
-	rc = weft_mount_run(mount, &err);
+	rc = weft_mount_run(mount, &why);
 	weft_path_wait_end(&starting.waiting);
-	return rc < 0 ? weft_cli_failed(name, err.text) : EXIT_OK;
+	if (rc == 0)
+		return EXIT_OK;
+	weft_host_fail_connect(mount->uri, rc, &why, &err);
+	return weft_cli_failed(name, err.text);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -193,8 +200,12 @@ int weft_cmd_mount(int argc, char **argv)
 	if (status != WEFT_CLI_GO_ON)
 		return status;
 	if (argc - optind != 2)
-		return weft_cli_usage_error(argv[0], "it takes a URI and a directory");
+		return weft_cli_usage_error(argv[0], "expected URI and DIR, as in \"weft mount "
+						     "nvme+tcp://127.0.0.1:4420/NQN DIR\"");
 	mount->uri = argv[optind];
+	status = weft_host_check(argv[0], mount->uri, &mount->connect, 0, NULL);
+	if (status != EXIT_OK)
+		return status;
 	weft_host_apply_limits(mount->uri, &mount->connect);
 	mount->dir = argv[optind + 1];
 	return mount_it(argv[0], mount, command.foreground);

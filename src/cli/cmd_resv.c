@@ -275,7 +275,8 @@ static void print_report(const struct report *report)
 struct hold {
 	bool known; /* the report could be read */
 	bool ours;
-	char why[128]; /* why it is not ours */
+	unsigned rtype; /* if it is */
+	char why[128];  /* why it is not ours */
 };
 
 static void find_own_hold(const struct flags *flags, const struct report *report, struct hold *hold)
@@ -292,6 +293,7 @@ static void find_own_hold(const struct flags *flags, const struct report *report
 		if (!is_holder(entry))
 			continue;
 		hold->ours |= !memcmp(entry->hostid, hostid, sizeof(hostid));
+		hold->rtype = status->rtype;
 		weft_uuid_format(entry->hostid, text);
 		snprintf(hold->why, sizeof(hold->why), "host %s holds the reservation (%s)", text,
 			 type_text(status->rtype));
@@ -441,19 +443,36 @@ static void print_change(const struct flags *flags, uint32_t nsid, const struct 
 		printf("%s, namespace %" PRIu32 "\n", flags->action->done, nsid);
 }
 
+/* A release that names another type is an invalid field, which says little. */
+static int describe_failure(const struct flags *flags, const struct weft_remote *remote,
+			    const struct hold *hold, int rc, const struct weft_err *why,
+			    struct weft_err *err)
+{
+	if (!hold->known || !hold->ours || hold->rtype == flags->rtype)
+		return weft_fail(err, rc, "%s", why->text);
+	return weft_fail(err, rc,
+			 "%s: this host holds the reservation of namespace %" PRIu32
+			 " as %s, not as %s: release it with --rtype %s",
+			 weft_uri_subsystem(flags->uri).uri, remote->ns_info.nsid,
+			 type_text(hold->rtype), type_text((unsigned)flags->rtype),
+			 type_text(hold->rtype));
+}
+
 static int run_action(const struct flags *flags, struct weft_remote *remote, struct weft_err *err)
 {
 	struct hold hold = { .known = false };
+	struct weft_err why = { "" };
 	int rc;
 
 	if (!flags->action->done)
 		return report(flags, remote, err);
 	if (is_release(flags))
 		read_hold(flags, remote, &hold);
-	rc = change_reservation(flags, remote, err);
-	if (rc == 0)
-		print_change(flags, remote->ns_info.nsid, &hold);
-	return rc;
+	rc = change_reservation(flags, remote, &why);
+	if (rc < 0)
+		return describe_failure(flags, remote, &hold, rc, &why, err);
+	print_change(flags, remote->ns_info.nsid, &hold);
+	return 0;
 }
 
 static int run_resv(const struct flags *flags)

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -129,10 +128,10 @@ static int erase(struct weft_erase *what, struct weft_remote *remote, struct wef
 
 static void report_erase(const struct weft_erase *what, double seconds)
 {
-	json_auto_t *json = json_pack("{s:s, s:I, s:I, s:f, s:b}", "destination", what->uri,
+	json_auto_t *json = json_pack("{s:s, s:I, s:I, s:o, s:b}", "destination", what->uri,
 				      "offset", (json_int_t)what->offset, "bytes",
 				      (json_int_t)what->length, "seconds",
-				      round(seconds * 1000) / 1000, "flushed", true);
+				      weft_json_seconds(seconds), "flushed", true);
 
 	if (what->json)
 		weft_print_json(json, false);

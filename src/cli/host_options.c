@@ -57,6 +57,22 @@ int weft_host_one_uri(int argc, char **argv, const char *example)
 /* --- connecting ------------------------------------------------------------------------------- */
 
 /* The URI is in order when this is called: EINVAL is the target's word, about a name in it. */
+int weft_host_fail_connect(const char *uri, int rc, const struct weft_err *why,
+			   struct weft_err *err)
+{
+	if (rc == -EINVAL && strstr(why->text, "no subsystem"))
+		return weft_fail(err, rc, "%s; \"weft discover %s\" shows them", why->text,
+				 weft_uri_service(uri).uri);
+	if (rc == -ECONNREFUSED)
+		return weft_fail(err, rc,
+				 "%s; is \"weft serve\" running there, and is this where it "
+				 "listens? The port is 4420 unless --listen says otherwise",
+				 why->text);
+	if (rc == -ECONNRESET && strstr(why->text, "ICResp"))
+		return weft_fail(err, rc, "%s; is NVMe/TCP spoken at this port?", why->text);
+	return weft_fail(err, rc, "%s", *why->text ? why->text : strerror(-rc));
+}
+
 int weft_host_connect(const char *command, const char *uri, const struct weft_options *options,
 		      struct weft_ctrl **ctrl, struct weft_err *err)
 {
@@ -69,10 +85,7 @@ int weft_host_connect(const char *command, const char *uri, const struct weft_op
 	weft_host_path_wait(&waiting, command, uri, options, NULL, NULL);
 	rc = weft_connect(uri, &limited, ctrl, &why);
 	weft_path_wait_end(&waiting);
-	if (rc == -EINVAL && strstr(why.text, "no subsystem"))
-		return weft_fail(err, rc, "%s; \"weft discover %s\" shows them", why.text,
-				 weft_uri_service(uri).uri);
-	return rc < 0 ? weft_fail(err, rc, "%s", *why.text ? why.text : strerror(-rc)) : 0;
+	return rc < 0 ? weft_host_fail_connect(uri, rc, &why, err) : 0;
 }
 
 int weft_host_no_ns(const char *uri, uint32_t nsid, struct weft_err *err)

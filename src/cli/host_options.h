@@ -76,6 +76,9 @@ struct weft_uri_buf weft_uri_service(const char *uri);
  * lost connection, unless fast_io_fail= is given. */
 void weft_host_apply_limits(const char *uri, struct weft_options *options);
 
+/* @why with the next step behind it; returns @rc, with which a connection to @uri failed. */
+int weft_host_fail_connect(const char *uri, int rc, const struct weft_err *why,
+			   struct weft_err *err);
 /* weft_connect() within weft_host_apply_limits(), with advice if there is no such subsystem.
  * @command: prints a message while it waits; NULL: it does not. */
 int weft_host_connect(const char *command, const char *uri, const struct weft_options *options,

@@ -85,7 +85,8 @@ bool weft_invalid_field_ptpl(struct weft_ctrl *ctrl, const char *uri, uint32_t n
 		return false;
 	weft_fail(err, -EOPNOTSUPP,
 		  "%s: this controller does not keep the reservations of namespace %" PRIu32
-		  " through power loss (RESCAP); \"weft serve\" does where its subsystem has state:",
+		  " through power loss (RESCAP); \"weft serve\" does if the subsystem has a state file: "
+		  "\"state\" in weft.yaml(5)",
 		  weft_uri_subsystem(uri).uri, nsid);
 	return true;
 }

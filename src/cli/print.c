@@ -1,6 +1,7 @@
 /* print.c - JSON, and warnings, as several commands print them. */
 #include "cli/print.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 void weft_print_json(const json_t *json, bool compact)
 {
 	json_dumpf(json, stdout,
-		   (compact ? JSON_COMPACT : JSON_INDENT(2)) | JSON_REAL_PRECISION(9));
+		   (compact ? JSON_COMPACT : JSON_INDENT(2)) | JSON_REAL_PRECISION(12));
 	putchar('\n');
 	weft_cli_flush();
 }
@@ -33,6 +34,11 @@ json_t *weft_json_hex(const void *bytes, size_t length)
 	for (size_t i = 0; i < length; i++)
 		sprintf(text + 2 * i, "%02x", ((const unsigned char *)bytes)[i]);
 	return json_string(text);
+}
+
+json_t *weft_json_seconds(double seconds)
+{
+	return json_real(round(seconds * 1e6) / 1e6);
 }
 
 const char *weft_json_text(const json_t *object, const char *key)

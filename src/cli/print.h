@@ -15,6 +15,9 @@ void weft_cli_warnings(const char *command, json_t *warnings);
 /* Bytes as hexadecimal digits; NULL: no memory. */
 json_t *weft_json_hex(const void *bytes, size_t length);
 
+/* A time, to the microsecond: more is noise. */
+json_t *weft_json_seconds(double seconds);
+
 /* Of an object that one of our own functions made; "" and 0 where the key is missing. */
 const char *weft_json_text(const json_t *object, const char *key);
 json_int_t weft_json_number(const json_t *object, const char *key);

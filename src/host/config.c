@@ -214,11 +214,26 @@ static int set_cpus(const struct word *word, const char *text, cpu_set_t *to, st
 	return rc < 0 ? weft_fail(err, rc, "%s=: %s", word->name, why.text) : 0;
 }
 
+static int set_hostnqn(const struct word *word, const char *text, char *to, struct weft_err *err)
+{
+	struct weft_err why = { "" };
+	int rc = weft_nqn_check(text, &why);
+
+	if (rc == 0)
+		strcpy(to, text);
+	else if (!strncmp(why.text, "expected an NQN", strlen("expected an NQN")))
+		return weft_fail(err, rc,
+				 "%s=%s: expected an NQN: nqn.YYYY-MM.DOMAIN:NAME, such as "
+				 "nqn.2026-11.com.example:host, or "
+				 "nqn.2014-08.org.nvmexpress:uuid:UUID",
+				 word->name, text);
+	return rc < 0 ? weft_fail(err, rc, "%s=%s: %s", word->name, text, why.text) : 0;
+}
+
 static int set_word(struct host_config *config, const struct word *word, const char *text,
 		    struct weft_err *err)
 {
 	char *to = (char *)config + word->offset;
-	int rc;
 
 	switch (word->kind) {
 	case SWITCH:
@@ -226,10 +241,7 @@ static int set_word(struct host_config *config, const struct word *word, const c
 	case CHOICE:
 		return set_choice(word, text, to, err);
 	case NQN:
-		rc = weft_nqn_check(text, err);
-		if (rc == 0)
-			strcpy(to, text);
-		return rc;
+		return set_hostnqn(word, text, to, err);
 	case UUID:
 		if (weft_uuid_parse(text, (uint8_t *)to) < 0)
 			return weft_fail(err, -EINVAL, "%s=%s: expected a UUID", word->name, text);

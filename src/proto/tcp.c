@@ -49,6 +49,11 @@ static const struct pdu_type *known_type(uint8_t type)
 	return type < sizeof(types) / sizeof(types[0]) && types[type].hlen ? &types[type] : NULL;
 }
 
+bool nvme_tcp_type_is_known(uint8_t type)
+{
+	return known_type(type);
+}
+
 const char *nvme_tcp_type_text(uint8_t type)
 {
 	const struct pdu_type *known = known_type(type);

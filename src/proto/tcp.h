@@ -145,6 +145,7 @@ static inline bool nvme_tcp_data_is_apart(uint8_t type)
 	return type == NVME_TCP_H2C_DATA || type == NVME_TCP_C2H_DATA;
 }
 
+bool nvme_tcp_type_is_known(uint8_t type);
 const char *nvme_tcp_type_text(uint8_t type);
 const char *nvme_tcp_fes_text(uint16_t fes);
 

@@ -111,13 +111,21 @@ MEANT = [
     (["serve", "--nss", "mem:1M"], "--ns"),
     (["serve", "--listn=x"], "--listen"),
     (["ctl", "--jsn"], "--json"),
+    (["ctl", "sttaus"], "status"),
+    (["raed"], '"weft read"'),
 ]
+# What is too far from any word to be one of them.
+NOT_MEANT = [["foo"], ["xx"], ["ctl", "foo"], ["serve", "--foo"], ["log", "foo", "x"]]
 
 
 @tap.case("did you mean …?")
 def _():
     for args, meant in MEANT:
         said(weft_run(*args), USAGE, f"did you mean {meant}?".replace("weft serve", '"weft serve"'))
+    for args in NOT_MEANT:
+        result = weft_run(*args)
+        said(result, USAGE, "foo" if "foo" in str(args) else "xx")
+        assert "did you mean" not in result.stderr, result.stderr
 
 
 # arguments of serve, words of the last line

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -13,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import tap
 import target
 from bench import BLOCK, FAILED, FILE_NS, OK, USAGE, bench, loaded, measured, running, said, uri
-from command import messages
+from command import messages, run
 from fixture import with_target
 from weft import ANY_PORT, wait_until
 
@@ -58,6 +59,14 @@ def _(t):
         check_mode(t, mode)
 
 
+@with_target("I/O that fails is told in one line, with the first failure", ns=["mem:1M,error=read:100%"])
+def _(t):
+    result = run("bench", uri(t), "--time", "200ms")
+    line, = messages(result.stderr)
+    assert result.returncode == FAILED, result
+    assert re.match(r"weft bench: \d+ I/Os failed, the first of them: Read of 4096 bytes at \d+: ", line), line
+
+
 @with_target("jobs, queues, depth, warm-up, digests", ns=["mem:64M,block=512"])
 def _(t):
     report = measured(t, "--rw", "randrw", "--write-ok", "--jobs", 2, "--queues", 2, "--depth", 64,
@@ -66,7 +75,8 @@ def _(t):
     assert report["target"]["nsid"] == 1 and report["target"]["block_size"] == 512
     assert report["config"]["warmup"] == 0.2
     assert report["config"]["hdgst"] and report["config"]["ddgst"]
-    assert report["seconds"] == round(report["seconds"], 3), report["seconds"]
+    assert report["seconds"] == round(report["seconds"], 6), report["seconds"]
+    assert abs(report["read"]["ios"] / report["seconds"] / report["read"]["iops"] - 1) < 1e-6, report
 
 
 @tap.case("what is read during --warmup is not counted")

@@ -249,9 +249,9 @@ def _(t):
             ([source, uri(t, 2), "--to-offset", "32M", "--length", "4K"],
              ["--to-offset 33554432 with --length 4096 goes beyond the end"]),
             ([uri(t, 1), uri(t, 2), "--offset", "100", "--length", "4K"], ["--offset 100 is not a multiple"]),
-            ([uri(t, 1), out, "--to-offset", "4K"], ["--to-offset 4096", "file that is made anew"]),
-            ([uri(t, 1), "-", "--to-offset", "4K"], ["--to-offset 4096", "standard output is a pipe"]),
-            (["-", uri(t, 2), "--offset", "4K"], ["--offset 4096", "standard input is a pipe"])):
+            ([uri(t, 1), out, "--to-offset", "4K"], ["--to-offset 4096", "can only be written from its beginning on"]),
+            ([uri(t, 1), "-", "--to-offset", "4K"], ["--to-offset 4096", "standard output can only be written"]),
+            (["-", uri(t, 2), "--offset", "4K"], ["--offset 4096", "standard input can only be read"])):
         fails("cp", *args, words=words)
         assert not out.exists()
     for args in (["--offset", "x"], ["--length", "4KB"], ["--to-offset", "-1"]):

@@ -139,7 +139,8 @@ def _(t):
     fails("feature", "set", "hctm", "1", uri(t), words=['has no feature "hctm"'])
     fails("feature", "set", "resv-persist", "1", uri(t, 1),
           sentence=f"weft feature: {place}: this controller does not keep the reservations of namespace "
-                   '1 through power loss (RESCAP); "weft serve" does where its subsystem has state:')
+                   '1 through power loss (RESCAP); "weft serve" does if the subsystem has a state '
+                   'file: "state" in weft.yaml(5)')
     fails("resv", "register", uri(t, 1), "--nrkey", "1", "--cptpl", "set",
           words=["does not keep the reservations of namespace 1 through power loss"])
 

@@ -857,11 +857,12 @@ def refused(code, *args):
 def _(t):
     requires_fuse()
     directory = t.dir / "mnt"
-    assert str(directory) in refused(1, uri(t), directory)
+    assert f'{directory}: No such file or directory; "mkdir -p" makes it' in refused(1, uri(t), directory)
     directory.mkdir()
     assert "discover" in refused(1, f"nvme+tcp://127.0.0.1:{t.addr[1]}", directory)
-    refused(1, f"nvme+tcp://127.0.0.1:1/{t.nqn}", directory)
-    refused(1, f"nvme+tcp://127.0.0.1:{t.addr[1]}/nqn.2026-11.io.weft:nobody", directory)
+    assert 'is "weft serve" running' in refused(1, f"nvme+tcp://127.0.0.1:1/{t.nqn}", directory)
+    nobody = f"nvme+tcp://127.0.0.1:{t.addr[1]}/nqn.2026-11.io.weft:nobody"
+    assert '"weft discover nvme+tcp://' in refused(1, nobody, directory)
     said = refused(1, uri(t) + "?nsid=99", directory)
     assert "no namespace 99" in said and "weft ls" in said, said
     (directory / "file").touch()
@@ -869,7 +870,9 @@ def _(t):
     (directory / "file").unlink()
     with Mount(uri(t), t.dir):
         assert "mounted" in refused(1, uri(t), directory)
-    refused(2, uri(t))
+    assert "expected URI and DIR" in refused(2, uri(t))
+    refused(2, directory, uri(t))
+    refused(2, uri(t) + "?hostnqn=me", directory)
     refused(2, "--queues", "none", uri(t), directory)
     refused(2, "--frobnicate", uri(t), directory)
     for mode in ("0755", "8", "", "0200", "1600", "-1"):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """host_range.py - weft zero, weft trim, weft compare: ranges, what is refused, what controllers do."""
 import json
+import os
 import pathlib
 import struct
 import sys
@@ -107,7 +108,8 @@ def _(t):
     done("write", uri(t, 1), stdin=data)
     assert text("compare", uri(t, 1), "-i", path) == "8 MiB at 0 are equal\n"
     assert as_json("compare", uri(t, 1), "--offset", "1M", "--length", "1M", stdin=data[M:]) == {
-        "source": "standard input", "destination": uri(t, 1), "offset": M, "bytes": M, "equal": True}
+        "source": "standard input", "destination": uri(t, 1), "offset": M, "bytes": M,
+        "padding": 0, "equal": True}
     for at in (0, 511, 512, M - 1, M, 3 * M + 77777, 8 * M - 1):
         wrong = bytearray(data)
         wrong[at] ^= 1
@@ -120,9 +122,29 @@ def _(t):
     assert found["bytes"] == M, found
 
 
+@with_target("compare --pad: what write --pad wrote, to the end of the last block", **TWO)
+def _(t):
+    data = os.urandom(M + 5000)
+    text("write", uri(t, 2), "--pad", "--offset", "4K", stdin=data)
+    for more in ([], ["--length", len(data)]):
+        args = ["compare", uri(t, 2), "--pad", "--offset", "4K", *more]
+        said = text(*args, stdin=data)
+        assert said.endswith(f" at 4096 are equal; 3.1 KiB from {4096 + len(data)} on are zeroes, to "
+                             "the end of the block\n"), said
+        found = as_json(*args, stdin=data)
+        assert (found["bytes"], found["padding"], found["equal"]) == (len(data), 3192, True), found
+    text("write", uri(t, 2), "--offset", 4 * K + M + 4 * K, stdin=data[M + 4 * K:] + bytes(3191) + b"x")
+    fails("compare", uri(t, 2), "--pad", "--offset", "4K", stdin=data,
+          words=[f"the first difference is in the block at {4 * K + M + 4 * K}"])
+    text("compare", uri(t, 2), "--pad", "--offset", "4K", stdin=data[:M])
+    fails("compare", uri(t, 2), "--pad", "--offset", 15 * M, stdin=bytes(M + 1),
+          words=["goes beyond the end"])
+    assert text("compare", uri(t, 2), "--pad") == "0 bytes at 0 are equal\n"
+
+
 @with_target("compare: input that is short, long, or ends inside a block", **TWO)
 def _(t):
-    fails("compare", uri(t, 2), stdin=bytes(5000), words=["ended after 4.9 KiB (5000 bytes), inside"])
+    fails("compare", uri(t, 2), stdin=bytes(5000), words=["ended after 4.9 KiB (5000 bytes), inside", "--pad"])
     fails("compare", uri(t, 2), "--length", "8K", stdin=bytes(4096), words=["ended after 4096 of 8192"])
     fails("compare", uri(t, 2), stdin=bytes(16 * M + 4096), words=["goes beyond the end"])
     fails("compare", uri(t, 2), "-i", "/nonexistent", words=["/nonexistent: No such file"])

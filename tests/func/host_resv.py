@@ -131,6 +131,9 @@ def _(t):
                               "(write-exclusive), namespace 1\n")
     assert as_json(*release) == {"action": "release", "nsid": 1, "released": False}
     assert a.report()["rtype"] == 1
+    fails(*a.args("release", "--crkey", 1, "--rtype", "exclusive-access"),
+          words=["holds the reservation of namespace 1 as write-exclusive, not as exclusive-access",
+                 "--rtype write-exclusive"])
     assert as_json(*a.args("release", "--crkey", 1, "--rtype", 1))["released"] is True
     a.acquire("write-exclusive-all-regs")
     assert text(*b.args("release", "--crkey", 2, "--rtype", 5)) == "released, namespace 1\n"

@@ -176,6 +176,8 @@ def _(t):
         told(process, re.compile(rf"^weft {command}: waiting \d+ s for the controller to shut down: "
                                  rf"nvme\+tcp://{address}/.*; it is given up after 60 s \(--timeout\)$"))
         assert process.wait(60) == OK, command
+    for command in ("compare", "write"):            # the last line says why it failed
+        fails(command, uri(t, 1), "-i", "/dev/zero", "--length", "32M", words=["goes beyond the end"])
     quiet = start("read", "-q", uri(t, 1), "--length", "4K", "-o", t.dir / "out")
     assert (quiet.wait(60), quiet.stderr.read()) == (OK, b"")
 

@@ -5,10 +5,12 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 
@@ -426,9 +428,29 @@ def _(t):
 
 @with_target("weft ctl: no such method, no such target")
 def _(t):
+    for word in ("statu", "frobnicate"):
+        result = weft_ctl(t, word)
+        assert result.returncode == 2 and f'no method "{word}"' in result.stderr, result
     assert "did you mean status?" in weft_ctl(t, "statu").stderr
     t.control.rename(t.dir / "gone")
     assert "/run/weft/control.sock" in weft_ctl(t, "status").stderr
+
+
+@with_target("weft ctl: the target of another user: whose, and how to call it")
+def _(t):
+    if os.geteuid():
+        tap.skip("only root can become another user")
+    with tempfile.TemporaryDirectory(prefix="weft-") as folder:
+        os.chmod(folder, 0o755)
+        binary = shutil.copy(weft.BINARY, folder)
+        for mode in (0o700, 0o711):         # it sees the folder, or the socket
+            os.chmod(t.dir, mode)
+            result = subprocess.run([binary, "ctl", "--control", t.control, "status"], text=True,
+                                    capture_output=True, timeout=30, user=65534, group=65534,
+                                    extra_groups=[])
+            assert result.returncode == 1, result
+            assert result.stderr == f"weft ctl: {t.control} belongs to root, who alone may call its " \
+                f'target: try "sudo weft ctl --control {t.control}"\n', result
 
 
 @with_target("weft serve: relative paths of -c and --control become absolute")

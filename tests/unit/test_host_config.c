@@ -184,6 +184,10 @@ static void identity(void **state)
 #define YES_OR_NO "expected 1, yes, on or true; or 0, no, off or false"
 #define TIME      " ms, such as 5s or 100ms"
 
+#define NQN_EXPECTED                                                                          \
+	"expected an NQN: nqn.YYYY-MM.DOMAIN:NAME, such as nqn.2026-11.com.example:host, or " \
+	"nqn.2014-08.org.nvmexpress:uuid:UUID"
+
 static const struct {
 	const char *words, *sentence;
 } bad[] = {
@@ -236,8 +240,11 @@ static const struct {
 	  "discovery_timeout=0: expected a time from 1 to 3600000 ms, such as 5s or 100ms" },
 	{ "?hostid=7", "hostid=7: expected a UUID" },
 	{ "?hostid=" HOSTID "0", "hostid=" HOSTID "0: expected a UUID" },
-	{ "?hostnqn=me", "expected an NQN such as nqn.2026-11.com.example:disks, got \"me\"" },
-	{ "?hostnqn=", "expected an NQN such as nqn.2026-11.com.example:disks, got \"\"" },
+	{ "?hostnqn=me", "hostnqn=me: " NQN_EXPECTED },
+	{ "?hostnqn=", "hostnqn=: " NQN_EXPECTED },
+	{ "?hostnqn=nqn.2014-08.org.nvmexpress:uuid:7",
+	  "hostnqn=nqn.2014-08.org.nvmexpress:uuid:7: expected a UUID after "
+	  "\"nqn.2014-08.org.nvmexpress:uuid:\", got \"7\"" },
 };
 
 static void bad_words(void **state)
@@ -353,8 +360,7 @@ static void wrong_identity(void **state)
 	options.hostid = NULL;
 	options.hostnqn = "me";
 	assert_int_equal(parse("", &options, &config, &err), -EINVAL);
-	assert_string_equal(err.text,
-			    "expected an NQN such as nqn.2026-11.com.example:disks, got \"me\"");
+	assert_string_equal(err.text, "hostnqn=me: " NQN_EXPECTED);
 }
 
 /* --- namespaces ------------------------------------------------------------------------------- */

@@ -68,6 +68,35 @@ static void nobody(void **state)
 	assert_string_equal(why.text, "connect: Connection refused");
 }
 
+/* Whoever listens there may speak anything; @said in the place of an ICResp. */
+static void another_protocol(const char *said, size_t length, int rc, const char *sentence)
+{
+	open_link(0);
+	if (length)
+		ctrl_send(said, length);
+	close(peer);
+	await(&closes);
+	assert_int_equal(end_rc, rc);
+	assert_string_equal(why.text, sentence);
+}
+
+static void no_nvme(void **state)
+{
+	another_protocol(
+		"SSH-2.0-OpenSSH_9.2\r\n", 21, -EPROTO,
+		"what listens there does not speak NVMe/TCP: it began with \"SSH-2.0-\", not "
+		"with an ICResp");
+	another_protocol(
+		"HTTP/1.1 400 Bad Request\r\n\r\n", 28, -EPROTO,
+		"what listens there does not speak NVMe/TCP: it began with \"HTTP/1.1\", not "
+		"with an ICResp");
+	another_protocol("\x15\x03\x01\0\2\2\x46\0", 8, -EPROTO,
+			 "what listens there does not speak NVMe/TCP: it began with a byte 0x15, not "
+			 "with an ICResp");
+	another_protocol(NULL, 0, -ECONNRESET,
+			 "the target closed the connection before it had answered with an ICResp");
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
 static void target_terminates(void **state)
@@ -177,6 +206,7 @@ int main(void)
 		cmocka_unit_test(icresp),
 		cmocka_unit_test(silence),
 		cmocka_unit_test(nobody),
+		cmocka_unit_test(no_nvme),
 		cmocka_unit_test(target_terminates),
 		cmocka_unit_test(target_leaves),
 		cmocka_unit_test(target_resets),

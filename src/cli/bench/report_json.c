@@ -1,6 +1,5 @@
 /* report_json.c - everything about a run, for programs. Times are in nanoseconds where the name
  * says so, else in seconds. */
-#include <math.h>
 #include <string.h>
 
 #include "base/cpus.h"
@@ -109,8 +108,9 @@ static json_t *series_json(const struct bench_series *series)
 
 		json_array_append_new(
 			list,
-			json_pack("{s:f, s:f, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", "at",
-				  p->at_s, "seconds", p->seconds, "reads",
+			json_pack("{s:o, s:o, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", "at",
+				  weft_json_seconds(p->at_s), "seconds",
+				  weft_json_seconds(p->seconds), "reads",
 				  (json_int_t)p->ios[BENCH_READ], "writes",
 				  (json_int_t)p->ios[BENCH_WRITE], "flushes",
 				  (json_int_t)p->ios[BENCH_FLUSH], "iops", bench_point_iops(p),
@@ -177,8 +177,8 @@ static json_t *verify_json(const struct bench_result *r)
 
 static json_t *cpu_json(const struct bench_result *r)
 {
-	return json_pack("{s:f, s:f, s:f}", "user", r->user_s, "system", r->system_s, "us_per_io",
-			 bench_result_cpu_us(r));
+	return json_pack("{s:o, s:o, s:f}", "user", weft_json_seconds(r->user_s), "system",
+			 weft_json_seconds(r->system_s), "us_per_io", bench_result_cpu_us(r));
 }
 
 static json_t *steady_json(const struct bench_result *r, bool rdma)
@@ -218,10 +218,10 @@ static json_t *losses_json(const struct bench_losses *l)
 	json_t *list = json_array(), *loss;
 
 	for (unsigned i = 0; i < l->count; i++) {
-		loss = json_pack("{s:f, s:s, s:s, s:n}", "at_s", l->at[i].at_s, "path",
-				 l->at[i].path, "why", l->at[i].why, "seconds");
+		loss = json_pack("{s:o, s:s, s:s, s:n}", "at_s", weft_json_seconds(l->at[i].at_s),
+				 "path", l->at[i].path, "why", l->at[i].why, "seconds");
 		if (l->at[i].seconds >= 0)
-			json_object_set_new(loss, "seconds", json_real(l->at[i].seconds));
+			json_object_set_new(loss, "seconds", weft_json_seconds(l->at[i].seconds));
 		json_array_append_new(list, loss);
 	}
 	return list;
@@ -231,10 +231,10 @@ json_t *bench_report_json(const struct bench_result *r, bool rdma)
 {
 	struct weft_err why = {};
 	bool fine = bench_result_fine(r, &why);
-	json_t *result = json_pack("{s:b, s:s, s:s, s:o, s:o, s:f}", "ok", fine, "why", why.text,
+	json_t *result = json_pack("{s:b, s:s, s:s, s:o, s:o, s:o}", "ok", fine, "why", why.text,
 				   "date", r->when, "target", target_json(r), "config",
 				   config_json(r->config), "seconds",
-				   round(r->seconds * 1e3) / 1e3);
+				   weft_json_seconds(r->seconds));
 
 	for (enum bench_op op = 0; op < BENCH_OPS; op++)
 		json_object_set_new(result, op_names[op], op_json(r, op));

@@ -191,6 +191,15 @@ void bench_report_text(const struct bench_result *r)
 	print_remarks(r);
 }
 
+/* The last line has all there is to tell of I/Os that failed in one way. */
+static bool kinds_are_summed_up(const struct bench_result *r)
+{
+	struct weft_err why = { "" };
+
+	return r->trouble.nkinds == 1 && !bench_result_fine(r, &why) &&
+	       strstr(why.text, r->trouble.kinds[0].first.text);
+}
+
 void bench_report_problems(const struct bench_result *r, const char *command)
 {
 	const struct bench_errors *t = &r->trouble;
@@ -202,7 +211,11 @@ void bench_report_problems(const struct bench_result *r, const char *command)
 			t->problems[i].text);
 	if (bad > t->nproblems)
 		fprintf(stderr, "%s: ... and %" PRIu64 " more\n", command, bad - t->nproblems);
+	if (kinds_are_summed_up(r))
+		return;
 	for (unsigned i = 0; i < t->nkinds; i++)
-		fprintf(stderr, "%s: failed %" PRIu64 " time%s: %s\n", command, t->kinds[i].count,
-			weft_plural(t->kinds[i].count), t->kinds[i].first.text);
+		fprintf(stderr, "%s: %" PRIu64 " I/O%s failed%s: %s\n", command, t->kinds[i].count,
+			weft_plural(t->kinds[i].count),
+			t->kinds[i].count == 1 ? "" : ", the first of them",
+			t->kinds[i].first.text);
 }

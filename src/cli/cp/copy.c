@@ -158,6 +158,17 @@ static uint64_t sum_of_zeroes(uint32_t piece)
 	return zeroes ? crc64_ecma_refl(0, zeroes, piece) : 0;
 }
 
+/* The last line on standard error is why it failed. */
+static void stop_waiting_messages(struct cp *cp)
+{
+	struct cp_endpoint *ends[] = { cp->from, cp->to };
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (ends[i])
+			weft_cp_ns_be_quiet(ends[i]);
+	}
+}
+
 static void free_copy(struct cp *cp)
 {
 	struct cp_endpoint *ends[] = { cp->from, cp->to };
@@ -185,6 +196,8 @@ int weft_cp(const struct weft_cp *what)
 		return weft_cli_failed(what->command, strerror(errno));
 	cp.zero_sum = sum_of_zeroes(what->piece ? what->piece : CP_PIECE);
 	rc = run_copy(&cp, &err);
+	if (rc < 0)
+		stop_waiting_messages(&cp);
 	status = rc < 0 ? weft_cp_failed(&cp, rc, &err) : weft_cp_succeeded(&cp);
 	if (cp.abandoned || cp.stuck) {
 		/* Threads are still at work on what would be freed. */

@@ -27,8 +27,10 @@ static int begin_at(struct cp_endpoint *end, const char *option, uint64_t base,
 		return 0;
 	if (end->size == CP_UNKNOWN)
 		return weft_fail(err, -EINVAL,
-				 "%s %" PRIu64 ": %s is a pipe, or a file that is made anew",
-				 option, base, end->name);
+				 "%s %" PRIu64 ": %s can only be %s from its "
+				 "beginning on; leave the option out",
+				 option, base, end->name,
+				 strcmp(option, "--to-offset") ? "read" : "written");
 	if (base > end->size)
 		return weft_fail(err, -ERANGE,
 				 "%s %" PRIu64 " is beyond the end of %s, which has %s", option,

@@ -290,6 +290,12 @@ int weft_cp_ns(struct cp *cp, const char *uri, struct cp_endpoint **end, struct 
 	return 0;
 }
 
+void weft_cp_ns_be_quiet(struct cp_endpoint *end)
+{
+	if (end->ops == &ns_ops)
+		weft_path_wait_end(&ns_of(end)->remote.waiting);
+}
+
 static bool is_set(const uint8_t *id, size_t size)
 {
 	static const uint8_t nothing[16];

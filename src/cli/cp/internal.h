@@ -162,6 +162,8 @@ int weft_cp_stream(struct cp *cp, int fd, const char *name, struct cp_endpoint *
 		   struct weft_err *err);
 int weft_cp_hex(struct cp *cp, struct cp_endpoint **end, struct weft_err *err);
 int weft_cp_ns(struct cp *cp, const char *uri, struct cp_endpoint **end, struct weft_err *err);
+/* From now on nothing is said of waiting for @end, if it is a namespace. */
+void weft_cp_ns_be_quiet(struct cp_endpoint *end);
 /* -E2BIG if the stream @from has more than was taken from it. */
 int weft_cp_stream_ended(struct cp_endpoint *from, struct weft_err *err);
 /* Whether both are the same namespace, or the same file. */

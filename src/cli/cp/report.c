@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,12 +17,6 @@
 #define RATE_S 0.1 /* a copy that is shorter has no rate */
 
 /* --- success ---------------------------------------------------------------------------------- */
-
-/* To the millisecond: the rest is noise. */
-static double rounded(double seconds)
-{
-	return round(seconds * 1000) / 1000;
-}
 
 static uint64_t padding(const struct cp *cp)
 {
@@ -49,11 +42,11 @@ static void print_copy_json(const struct cp *cp)
 	bool two = !strcmp(cp->ask->to_option, "--to-offset");
 	uint64_t offset = two || cp->from->base ? cp->from->base : cp->to->base;
 	json_auto_t *json =
-		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:b, s:I, s:I, s:I}", "source",
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:I, s:I, s:I}", "source",
 			  cp->from->name, "destination", cp->to->name, "offset", (json_int_t)offset,
 			  "bytes", (json_int_t)cp->total, "zeroes", (json_int_t)cp->zeroed,
 			  "padding", (json_int_t)padding(cp), "verified", (json_int_t)cp->verified,
-			  "seconds", rounded(cp->seconds), "flushed", cp->flushed, "jobs",
+			  "seconds", weft_json_seconds(cp->seconds), "flushed", cp->flushed, "jobs",
 			  (json_int_t)cp->jobs, "depth", (json_int_t)cp->depth, "bs",
 			  (json_int_t)cp->piece);
 

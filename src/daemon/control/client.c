@@ -6,11 +6,15 @@
 #include "daemon/control/client.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/chase.h"
 #include "base/cleanup.h"
@@ -18,17 +22,63 @@
 #include "base/suggest.h"
 #include "daemon/control/methods.h"
 
-#define METHODS_MAX 32
+#define ROOTS_SOCKET "/run/weft/control.sock"
 
 #define OTHER_SOCKETS                                                         \
 	"A target of root is at /run/weft/control.sock, one of another user " \
 	"at $XDG_RUNTIME_DIR/weft/control.sock or "                           \
 	"/tmp/weft-UID/control.sock: choose it with --control PATH"
 
+/* Who keeps us from @path: the owner of what is there, or of the first folder that we may not look
+ * into. */
+static uid_t owner_of(const char *path)
+{
+	char at[PATH_MAX];
+	struct stat st;
+	char *slash;
+
+	snprintf(at, sizeof(at), "%s", path);
+	while (stat(at, &st) < 0) {
+		slash = strrchr(at, '/');
+		if (!slash || slash == at)
+			return geteuid();
+		*slash = '\0';
+	}
+	return st.st_uid;
+}
+
+static int fail_foreign(const char *path, uid_t owner, struct weft_err *err)
+{
+	const struct passwd *user = getpwuid(owner);
+	char name[64];
+
+	snprintf(name, sizeof(name), "#%u", owner); /* as sudo takes it */
+	if (user)
+		snprintf(name, sizeof(name), "%.63s", user->pw_name);
+	if (!owner)
+		return weft_fail(
+			err, -EACCES,
+			"%s belongs to root, who alone may call its target: try \"sudo weft ctl "
+			"--control %s\"",
+			path, path);
+	return weft_fail(err, -EACCES,
+			 "%s belongs to user %s, who alone, with root, may call its target: try "
+			 "\"sudo -u '%s' weft ctl --control %s\"",
+			 path, name, name, path);
+}
+
 static int fail_connect(const char *path, struct weft_err *err)
 {
+	struct stat st;
 	int rc = -errno;
 
+	if (rc == -EACCES && owner_of(path) != geteuid())
+		return fail_foreign(path, owner_of(path), err);
+	if (rc == -ENOENT && geteuid() && strcmp(path, ROOTS_SOCKET) && !stat(ROOTS_SOCKET, &st))
+		return weft_fail(err, rc,
+				 "no target answers at %s, but one of root is at " ROOTS_SOCKET
+				 ": try \"sudo weft ctl\"",
+				 path);
 	if (rc == -ENOENT || rc == -ECONNREFUSED)
 		return weft_fail(
 			err, rc,
@@ -175,13 +225,21 @@ static void fail_timeout(const char *path, const char *method, struct weft_ctl_l
 		  may_come ? method : "", may_come ? " out" : "");
 }
 
+void weft_ctl_methods(const char *names[WEFT_CTL_METHODS_MAX + 1])
+{
+	size_t n = 0;
+
+	for (; weft_rpc_methods[n].name && n < WEFT_CTL_METHODS_MAX; n++)
+		names[n] = weft_rpc_methods[n].name;
+	names[n] = NULL;
+}
+
 /* The target's list of methods is most likely the same as ours. */
 static int fail_method(const char *method, struct weft_err *err)
 {
-	const char *names[METHODS_MAX + 1] = { NULL }, *meant;
+	const char *names[WEFT_CTL_METHODS_MAX + 1], *meant;
 
-	for (size_t i = 0; weft_rpc_methods[i].name && i < METHODS_MAX; i++)
-		names[i] = weft_rpc_methods[i].name;
+	weft_ctl_methods(names);
 	meant = weft_suggest_word(method, names);
 	return weft_fail(err, -ENOENT, "no method \"%s\"; %s%s%s\"weft ctl methods\" lists them",
 			 method, meant ? "did you mean " : "", meant ? meant : "",

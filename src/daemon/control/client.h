@@ -19,6 +19,10 @@ struct weft_ctl_limit {
  * call out. */
 json_t *weft_ctl_call(const char *path, const char *method, json_t *params,
 		      struct weft_ctl_limit limit, struct weft_err *err);
+enum { WEFT_CTL_METHODS_MAX = 32 };
+
+/* The names of the methods that a target of this version has, NULL at the end. */
+void weft_ctl_methods(const char *names[WEFT_CTL_METHODS_MAX + 1]);
 /* Whether @method changes nothing if nobody receives its answer. */
 bool weft_ctl_needs_its_answer(const char *method);
 

@@ -35,13 +35,45 @@ static void link_ended(struct tcp_stream *stream, int rc, const char *why)
 {
 	struct weft_link *link = &tcp_link_of_stream(stream)->link;
 
+	/* It is receiving: so it was connected. */
+	bool mute = !stream->rules.ready && (!rc || !strncmp(why, "receive", strlen("receive")));
+
 	link->peer_closed |= !rc || rc == -EPIPE || rc == -ECONNRESET;
-	weft_link_close(link, rc ? rc : -ECONNRESET, "%s",
-			rc ? why : "the target closed the connection");
+	weft_link_close(link, rc ? rc : -ECONNRESET, "%s%s",
+			rc ? why : "the target closed the connection",
+			mute ? " before it had answered with an ICResp" : "");
+}
+
+/* What the other end has sent first is no PDU: an HTTP or SSH server, perhaps. */
+static void refuse_other_protocol(struct tcp_stream *stream)
+{
+	struct weft_link *link = &tcp_link_of_stream(stream)->link;
+	const unsigned char *said = (const unsigned char *)stream->term.header;
+	char text[sizeof(struct nvme_tcp_hdr) + 1] = "";
+	unsigned n = 0;
+
+	while (n < sizeof(text) - 1 && said[n] >= ' ' && said[n] <= '~') {
+		text[n] = (char)said[n];
+		n++;
+	}
+	if (n)
+		weft_link_record_fault(link, -EPROTO,
+				       "what listens there does not speak NVMe/TCP: it began with "
+				       "\"%s\", not with an ICResp",
+				       text);
+	else
+		weft_link_record_fault(link, -EPROTO,
+				       "what listens there does not speak NVMe/TCP: it began with a "
+				       "byte 0x%02x, not with an ICResp",
+				       said[0]);
 }
 
 static void link_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
 {
+	if (!stream->rules.ready && !nvme_tcp_type_is_known(type)) {
+		refuse_other_protocol(stream);
+		return;
+	}
 	weft_link_record_fault(&tcp_link_of_stream(stream)->link, -EPROTO, "%s: %s",
 			       nvme_tcp_type_text(type), fault->why);
 }
