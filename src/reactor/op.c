@@ -103,6 +103,13 @@ void weft_sock_poll_out(struct weft_sock *sock, struct weft_op *op)
 	queue_sock_op(sock, &sock->tx, op, WEFT_OP_POLL_OUT);
 }
 
+bool weft_sock_has_ended(const struct weft_sock *sock)
+{
+	struct pollfd pollfd = { .fd = sock->fd, .events = POLLRDHUP };
+
+	return poll(&pollfd, 1, 0) > 0;
+}
+
 static int try_poll(const struct weft_op *op)
 {
 	struct pollfd pollfd = { .fd = op->fd,

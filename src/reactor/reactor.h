@@ -226,6 +226,9 @@ void weft_sock_close(struct weft_sock *sock);
  * with what has come or with -ECANCELED, in this turn or a later one. Once per operation. */
 void weft_sock_cancel(struct weft_sock *sock);
 
+/* The peer has ended the connection, whatever there is still to receive. */
+bool weft_sock_has_ended(const struct weft_sock *sock);
+
 /* @res: poll(2)'s bits; the end of the stream or an error counts as readable. */
 void weft_sock_poll(struct weft_sock *sock, struct weft_op *op);
 /* Both move at least one byte (0: end of stream) and at most what @iov holds. */

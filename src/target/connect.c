@@ -185,7 +185,7 @@ static void connect_attach_queue(struct weft_req *req, struct tgt_queue *queue,
 	queue->qid = le16_to_cpu(req->cmd.connect.qid);
 	queue->depth = le16_to_cpu(req->cmd.connect.sqsize) + 1u;
 	weft_list_init(&queue->resv_changes);
-	weft_list_init(&queue->draining_link);
+	weft_list_init(&queue->ending_link);
 	weft_list_init(&queue->drain_waits);
 	assert(!ctrl->dying && !qid_taken(ctrl, queue->qid));
 	weft_list_push(&ctrl->queues, &queue->link);

@@ -75,7 +75,7 @@ static void control_queue_run_command(struct tgt_control_queue *queue, struct we
 {
 	assert_on(queue->control);
 	queue->budget--;
-	if (tgt_queue(req) && tgt_queue_drains(tgt_queue(req)))
+	if (tgt_queue(req) && tgt_queue_lost_connection(tgt_queue(req)))
 		tgt_control_reply(req, SC_GENERIC(ABORT_QUEUE));
 	else
 		tgt_req(req)->on_control(&req->msg);

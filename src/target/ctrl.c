@@ -149,7 +149,7 @@ void tgt_ctrl_queue_gone(struct tgt_ctrl *ctrl, struct tgt_queue *queue)
 	}
 	if (ctrl->resetting && !has_io_queues(ctrl))
 		ctrl_reset_done(ctrl);
-	weft_list_remove(&queue->draining_link);
+	weft_list_remove(&queue->ending_link);
 	tgt_drain_wait_queue_gone(queue);
 	if (!weft_list_empty(&ctrl->queues))
 		return;

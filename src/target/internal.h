@@ -37,7 +37,7 @@ enum {
 	TGT_CQT_MS = 10000, /* how long storage takes at most to end what a lost controller began */
 	TGT_RESV_PAGES = 64,      /* reservation notifications that a host has not read yet */
 	TGT_CNTLID_BUCKETS = 256, /* ids are given in turn, and so fill them evenly */
-	TGT_DRAINING_BUCKETS = 64,
+	TGT_ENDING_BUCKETS = 64,
 	TGT_DSM_RANGES = 256,
 	TGT_RANGE_LISTS_MAX = 64, /* range lists that a tenant has in buffers of a reactor */
 	TGT_PAIRS_MAX = 16, /* fused pairs of a tenant on a reactor that want their namespace */
@@ -87,9 +87,9 @@ struct weft_subsys {
 	uint64_t consumed[TGT_CONSUMERS];   /* the revision of the store that each acts by */
 	uint16_t cntlid_first, cntlid_last; /* the range of ids that this process gives */
 	uint16_t cntlid_next;
-	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS];  /* the same controllers, by id */
-	struct weft_list draining[TGT_DRAINING_BUCKETS]; /* queues that drain, by host_hash */
-	unsigned ns_closing;                             /* see tgt_ns_close_all() */
+	struct weft_list by_cntlid[TGT_CNTLID_BUCKETS]; /* the same controllers, by id */
+	struct weft_list ending[TGT_ENDING_BUCKETS];    /* queues that end, by host_hash */
+	unsigned ns_closing;                            /* see tgt_ns_close_all() */
 	void (*removed)(void *arg);
 	void *removed_arg;
 	struct tgt_stats stats[]; /* by poll group */
@@ -137,8 +137,8 @@ struct tgt_queue {
 	struct weft_qpair *qp;
 	uint16_t qid;
 	uint32_t depth;
-	struct weft_list resv_changes;  /* those it waits for; the control reactor's */
-	struct weft_list draining_link; /* subsys->draining, while tgt_queue_drains() */
+	struct weft_list resv_changes; /* those it waits for; the control reactor's */
+	struct weft_list ending_link;  /* subsys->ending, from CLOSING or LOST on */
 	/* tgt_drain_wait.queue_link: who waits for this queue to drain; the control reactor's. */
 	struct weft_list drain_waits;
 	struct weft_msg lost_msg;    /* to the control reactor: its connection is lost */
@@ -160,7 +160,7 @@ static inline bool tgt_queue_has_id(const struct tgt_queue *queue)
 }
 
 /* The queue's connection is gone, and storage may still have commands of it. */
-static inline bool tgt_queue_drains(const struct tgt_queue *queue)
+static inline bool tgt_queue_lost_connection(const struct tgt_queue *queue)
 {
 	return queue->state == TGT_QUEUE_LOST || queue->state == TGT_QUEUE_DRAINING;
 }

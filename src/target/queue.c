@@ -39,6 +39,12 @@ static const struct {
 	[TGT_QUEUE_DRAINING] = { "draining", FROM(DISCONNECTED) | FROM(CLOSING) | FROM(LOST) },
 };
 
+/* Storage may have commands of it, and nobody but storage can keep it. */
+static bool queue_ends(const struct tgt_queue *queue)
+{
+	return queue->state != TGT_QUEUE_LIVE && queue->state != TGT_QUEUE_DISCONNECTED;
+}
+
 static void queue_enter(struct tgt_queue *queue, enum tgt_queue_state state)
 {
 	struct weft_subsys *s = queue->ctrl->subsys;
@@ -46,9 +52,9 @@ static void queue_enter(struct tgt_queue *queue, enum tgt_queue_state state)
 	assert_on_control(s->target);
 	assert(states[state].from & 1u << queue->state);
 	queue->state = state;
-	if (tgt_queue_drains(queue) && weft_list_empty(&queue->draining_link))
-		weft_list_push(&s->draining[queue->ctrl->host_hash % TGT_DRAINING_BUCKETS],
-			       &queue->draining_link);
+	if (queue_ends(queue) && weft_list_empty(&queue->ending_link))
+		weft_list_push(&s->ending[queue->ctrl->host_hash % TGT_ENDING_BUCKETS],
+			       &queue->ending_link);
 }
 
 const char *tgt_queue_state_text(const struct tgt_queue *queue)
@@ -58,7 +64,7 @@ const char *tgt_queue_state_text(const struct tgt_queue *queue)
 
 static void queue_connection_gone(struct tgt_queue *queue)
 {
-	if (!tgt_queue_drains(queue))
+	if (!tgt_queue_lost_connection(queue))
 		queue_enter(queue,
 			    queue->state == TGT_QUEUE_LIVE ? TGT_QUEUE_LOST : TGT_QUEUE_DRAINING);
 }

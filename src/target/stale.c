@@ -1,17 +1,17 @@
 /* stale.c - a Connect waits for the commands of the host's stale association.
  *
- *   Connect ─▶ waiting ─▶ scan: every reactor checks its connections, three times ─▶ scanned
- *       ─▶ is a queue of this host draining?
+ *   Connect ─▶ waiting ─▶ scan: every reactor checks the host's connections ─▶ scanned
+ *       ─▶ does a queue of this host end?
  *            ├─ no ─▶ Connect goes on
  *            └─ yes ─▶ drain wait (drain_wait.c); after 8 s Connect fails with "controller busy"
  *
  * The host will send its lost writes again, and newer ones after them. The first copy, which
  * storage still has, must not land last.
  *
- * A reactor learns of a lost connection when it reads the socket. The loss came before this
- * Connect, and a reactor that has answered three barriers has read its sockets at least once in
- * between. An RDMA adapter may tell later, so it is asked about the connections of hosts that
- * connect. A host that vanished from the network without closing anything is left to Keep Alive.
+ * The loss came before this Connect, and the reactor may not know of it: an adapter may tell later,
+ * and a socket tells when all before it has been read, which waits for room. So a reactor asks for
+ * the state of the connections of hosts that connect. A host that vanished from the network without
+ * closing anything is left to Keep Alive.
  *
  * Thousands of hosts may connect at once, and there may be thousands of connections. So there is
  * one scan at a time, for all Connects that came before it; a reactor checks some connections in a
@@ -23,12 +23,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/count.h"
 #include "base/log.h"
 #include "target/internal.h"
 
 enum {
-	LOST_SCANS = 3,
 	LIMIT_MS = 8000,
 	CONNECTIONS_PER_TURN = 512, /* that a reactor checks */
 	CONNECTS_PER_TURN = 64,     /* that go on */
@@ -55,7 +53,6 @@ struct tgt_stale {
 	struct weft_list waiting; /* for the next scan */
 	struct weft_list scanned; /* the present scan is for them, and then they go on */
 	struct weft_task go_on_task;
-	unsigned scans_left;
 	uint64_t hosts[HOST_BITS / 64]; /* bits of those that connect: perhaps of others, too */
 	struct scan_walk walks[];       /* by poll group, which owns it */
 };
@@ -102,13 +99,13 @@ static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_g
 
 /* --- Connects that go on ---------------------------------------------------------------------- */
 
-static struct tgt_queue *first_stale_queue(const struct tgt_drain_wait *drain)
+static struct tgt_queue *first_ending_queue(const struct tgt_drain_wait *drain)
 {
 	const struct stale_wait *wait = container_of(drain, struct stale_wait, drain);
 	struct tgt_queue *queue;
 
-	weft_list_for_each(queue, &drain->subsys->draining[wait->host_hash % TGT_DRAINING_BUCKETS],
-			   draining_link)
+	weft_list_for_each(queue, &drain->subsys->ending[wait->host_hash % TGT_ENDING_BUCKETS],
+			   ending_link)
 		if (queue->ctrl->host_hash == wait->host_hash &&
 		    tgt_ctrl_is_of_host(queue->ctrl, wait->data.hostnqn, wait->data.hostid))
 			return queue;
@@ -159,17 +156,14 @@ static void scan_done(struct tgt_barrier *barrier)
 {
 	struct tgt_stale *stale = barrier->arg;
 
-	if (weft_count_down(stale->scans_left))
-		tgt_barrier_start(barrier);
-	else
-		weft_reactor_defer(stale->target->control, &stale->go_on_task);
+	weft_reactor_defer(stale->target->control, &stale->go_on_task);
 }
 
 static void scan_if_waited_for(struct tgt_stale *stale)
 {
 	struct stale_wait *wait;
 
-	assert(weft_list_empty(&stale->scanned) && !stale->scans_left);
+	assert(weft_list_empty(&stale->scanned) && !stale->barrier->pending);
 	if (weft_list_empty(&stale->waiting))
 		return;
 	weft_list_splice(&stale->scanned, &stale->waiting);
@@ -177,7 +171,6 @@ static void scan_if_waited_for(struct tgt_stale *stale)
 	weft_list_for_each(wait, &stale->scanned, link)
 		stale->hosts[wait->host_hash % HOST_BITS / 64] |= UINT64_C(1)
 								  << wait->host_hash % 64;
-	stale->scans_left = LOST_SCANS;
 	tgt_barrier_start(stale->barrier);
 }
 
@@ -194,7 +187,7 @@ void tgt_stale_wait(struct weft_target *t, struct weft_req *req,
 	}
 	memcpy(&wait->data, req->data, sizeof(wait->data));
 	wait->host_hash = tgt_host_hash(t, wait->data.hostnqn, wait->data.hostid);
-	wait->drain.first_awaited = first_stale_queue;
+	wait->drain.first_awaited = first_ending_queue;
 	wait->drain.done = stale_drained;
 	wait->req = req;
 	wait->go_on = go_on;

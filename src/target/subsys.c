@@ -57,8 +57,8 @@ struct weft_subsys *tgt_subsys_new(struct weft_target *t, const struct weft_subs
 	weft_list_init(&s->ctrls);
 	for (int i = 0; i < TGT_CNTLID_BUCKETS; i++)
 		weft_list_init(&s->by_cntlid[i]);
-	for (int i = 0; i < TGT_DRAINING_BUCKETS; i++)
-		weft_list_init(&s->draining[i]);
+	for (int i = 0; i < TGT_ENDING_BUCKETS; i++)
+		weft_list_init(&s->ending[i]);
 	if (tgt_ana_init(s, options) < 0) {
 		free(s);
 		return NULL;

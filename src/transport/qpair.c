@@ -140,7 +140,7 @@ void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
 
 bool weft_qpair_is_lost(struct weft_qpair *qp)
 {
-	if (!qp->closing && qp->transport->check_lost)
+	if (!qp->closing)
 		qp->transport->check_lost(qp);
 	return qp->closing;
 }

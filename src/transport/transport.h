@@ -253,8 +253,7 @@ struct weft_transport {
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
 	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. */
 	uint64_t (*stalled_since)(struct weft_qpair *qp);
-	/* Closes it if it is lost and no event has come yet (optional: a socket reports it at
-	 * once). */
+	/* Closes it if it is lost and nothing has told so yet. */
 	void (*check_lost)(struct weft_qpair *qp);
 	/* For weft_poll_group_freeze(). NULL, all five: its connections are closed instead. */
 	void (*freeze)(struct weft_qpair *qp);

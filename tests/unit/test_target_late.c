@@ -274,6 +274,16 @@ static void second_half_comes(void)
 	send_half(queue, nvme_cmd_write, NVME_FUSE_SECOND);
 }
 
+/* More than the queue has room for: the target receives no more, and sees no end of the connection
+ * either. */
+static void nothing_is_received(void)
+{
+	for (unsigned n = 0; n < STEPPED_DEPTH + LINE; n++)
+		send_write(queue, nvme_cmd_write, bytes, BLOCK);
+	until_kept(STEPPED_DEPTH - 1);
+	stepped_control();
+}
+
 static void it_was_not_sent(void)
 {
 }
@@ -298,21 +308,35 @@ static const struct {
 	{ "it is a pair", it_is_a_pair, NULL, true },
 	{ "it is half a pair", it_is_half_a_pair, second_half_comes, false },
 	{ "it comes behind", it_was_not_sent, it_comes_behind, false },
+	{ "nothing is received any more", nothing_is_received, NULL, true },
 };
 
 /* --- the acts --------------------------------------------------------------------------------- */
 
-static void lose_and_connect(void)
+static void connect_again(void)
 {
 	const struct nvmf_connect_data data = stepped_connect_data(STEPPED_NQN, FLOODER, HOST_ID,
 								   NVME_CNTLID_DYNAMIC);
 
-	raw_host_close(queue);
-	raw_host_close(admin);
-	queue = admin = NULL;
 	third = raw_host_open();
 	raw_host_wait(third);
 	raw_host_connect_send(third, &data, 0, 0);
+}
+
+static void lose_and_connect(void)
+{
+	raw_host_close(queue);
+	raw_host_close(admin);
+	queue = admin = NULL;
+	connect_again();
+}
+
+/* The controller lives on. */
+static void lose_queue_and_connect(void)
+{
+	raw_host_close(queue);
+	queue = NULL;
+	connect_again();
 }
 
 static void reset_by_another(void)
@@ -369,7 +393,8 @@ static const struct {
 	bool of_one;       /* of one command, which may be out of its reach */
 	bool of_queue;     /* the host's connection may go on, and what comes by it counts */
 } acts[] = {
-	{ "Connect, after a connection was lost", lose_and_connect, NULL, false, false },
+	{ "Connect, after an association was lost", lose_and_connect, NULL, false, false },
+	{ "Connect, after an I/O connection was lost", lose_queue_and_connect, NULL, false, false },
 	{ "Cross-Controller Reset", reset_by_another, NULL, false, false },
 	{ "CC.EN cleared", disable, ask_for_csts, false, false },
 	{ "Disconnect", disconnect, NULL, false, true },
@@ -453,6 +478,37 @@ static void no_write_lands_late(size_t act, size_t stage, unsigned after)
 	close_all();
 }
 
+/* The target ends the old association while the host's Connect is on its way. A Connect that was
+ * answered before has nothing to do with it. */
+static void connect_meets_an_end(size_t stage, unsigned after)
+{
+	open_all();
+	stages[stage].begin();
+	armed = true;
+	connect_again();
+	stepped_others();
+	for (unsigned turn = 0; turn < after; turn++)
+		stepped_once();
+	armed = !granted;
+	granted = false;
+	tgt_ctrl_kill(tgt_ctrl_find(stepped_subsys, cntlid), "as after its keep-alive time");
+	turns_pass(TURNS, NULL);
+	if (granted && stages[stage].storage_has_it)
+		fail_msg("Connect was answered, and storage has it");
+	let_go();
+	for (unsigned turns = 0; turns < TURNS; turns++)
+		stepped_later(STEP_MS);
+	granted = armed = false;
+	close_all();
+}
+
+static void no_write_is_later_than_its_end(void **state)
+{
+	for_each_named(stage, stages, name)
+		for (unsigned after = 0; after < LATE_TURNS; after++)
+			connect_meets_an_end(stage, after);
+}
+
 static void no_write_is_late(void **state)
 {
 	for_each_named(act, acts, name) {
@@ -471,6 +527,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_write_is_late),
+		cmocka_unit_test(no_write_is_later_than_its_end),
 	};
 	int rc;
 

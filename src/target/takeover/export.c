@@ -194,7 +194,7 @@ static int export_queue(struct weft_target_state *state, struct weft_qpair *qp)
 	struct weft_queue_state *to = state->queues.at;
 	struct tgt_queue *queue = qp->owner;
 
-	assert(!qp->closing && (!queue || !tgt_queue_drains(queue)));
+	assert(!qp->closing && (!queue || !tgt_queue_lost_connection(queue)));
 	to += state->queues.count++;
 	if (queue) {
 		to->ctrl = ctrl_number(state, queue->ctrl);

@@ -311,7 +311,7 @@ static struct tgt_queue *import_queue_new(struct import *in, const struct weft_q
 	queue->depth = from->qpair.sqsize;
 	set_totals(&queue->stats, &from->totals);
 	weft_list_init(&queue->resv_changes);
-	weft_list_init(&queue->draining_link);
+	weft_list_init(&queue->ending_link);
 	weft_list_init(&queue->drain_waits);
 	weft_list_push(&queue->ctrl->queues, &queue->link);
 	if (!queue->qid)

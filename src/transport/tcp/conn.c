@@ -72,6 +72,13 @@ static void tcp_close(struct weft_qpair *qp)
 	tcp_stream_close(&tcp_conn_of(qp)->stream);
 }
 
+/* What the host sent before it ended the connection is not looked at any more. */
+static void tcp_check_lost(struct weft_qpair *qp)
+{
+	if (weft_sock_has_ended(&tcp_conn_of(qp)->stream.sock))
+		weft_qpair_close(qp, "closed by the host, which connects again");
+}
+
 /* --- how long the host stalls ----------------------------------------------------------------- */
 
 /* Only storage, or the host's own sending, delays a write or compare. Any other command may take
@@ -256,6 +263,7 @@ const struct weft_transport weft_tcp = {
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
 	.stalled_since = tcp_stalled_since,
+	.check_lost = tcp_check_lost,
 	.freeze = tcp_freeze,
 	.busy_reason = tcp_busy_reason,
 	.export = tcp_export,
