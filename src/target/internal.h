@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include "base/addr_counts.h"
+#include "base/keyed_hash.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
 #include "target/ana.h"
@@ -254,7 +255,7 @@ struct weft_target {
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
 	struct tgt_tenants *tenants;
 	struct tgt_stale *stale;
-	uint64_t hash_key; /* so that no peer can choose names that collide */
+	struct weft_hash_key hash_key; /* of names and identifiers that hosts choose */
 	struct weft_list subsystems, listeners;
 	struct tgt_control_queue *control_queue;
 	struct weft_list drain_waits; /* tgt_drain_wait.link */
