@@ -416,7 +416,7 @@ struct tgt_flow_local {
 };
 /* One host: its commands for the control reactor, and its part on every reactor. */
 struct tgt_flow {
-	struct weft_list link;
+	struct tgt_flow *next;          /* in its chain */
 	struct tgt_tenant *tenant, own; /* @own, or that of its address */
 	struct weft_list ready;         /* tenant->flows, while commands wait */
 	struct weft_list reqs;
