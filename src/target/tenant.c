@@ -189,17 +189,54 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 	return 0;
 }
 
+static bool bufs_flows_are_idle(const struct weft_bufs_flows *bufs)
+{
+	for (unsigned i = 0; i < WEFT_BUFS_CLASSES; i++)
+		if (!weft_fair_flow_is_idle(&bufs->in[i]) || !weft_fair_flow_is_idle(&bufs->out[i]))
+			return false;
+	return true;
+}
+
+static bool rx_quota_is_idle(const struct weft_rx_quota *rx_quota)
+{
+	return !rx_quota->spare_chunks && !rx_quota->range_lists &&
+	       weft_list_empty(&rx_quota->waiting) && weft_list_empty(&rx_quota->link);
+}
+
+/* What would be left in a list of the reactor's, or come back later, if it were freed. */
+static bool flow_local_is_idle(const struct tgt_flow_local *local)
+{
+	return weft_fair_flow_is_idle(&local->bulk.fair) && !local->bulk.pieces &&
+	       bufs_flows_are_idle(&local->bufs) && tgt_limit_is_idle(&local->lists) &&
+	       weft_fair_flow_is_idle(&local->lists.waits) && tgt_limit_is_idle(&local->pairs) &&
+	       weft_fair_flow_is_idle(&local->pairs.waits) && rx_quota_is_idle(&local->rx_quota) &&
+	       weft_fair_flow_is_idle(&local->walks);
+}
+
+static bool tenant_is_idle(const struct tgt_tenant *tenant)
+{
+	return !tenant->queues && weft_list_empty(&tenant->flows) &&
+	       weft_list_empty(&tenant->ready);
+}
+
 static bool flow_is_idle(const struct weft_target *t, const struct tgt_flow *flow)
 {
-	for (unsigned i = 0; i < t->npoll_groups; i++) {
-		const struct tgt_flow_local *local = &flow->per_reactor[i];
-
-		if (!tgt_limit_is_idle(&local->lists) || !tgt_limit_is_idle(&local->pairs) ||
-		    !weft_list_empty(&local->bulk.fair.waiters) ||
-		    !weft_list_empty(&local->walks.waiters))
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		if (!flow_local_is_idle(&flow->per_reactor[i]))
 			return false;
-	}
-	return weft_list_empty(&flow->reqs) && weft_list_empty(&flow->ready);
+	return weft_list_empty(&flow->reqs) && weft_list_empty(&flow->ready) &&
+	       tenant_is_idle(&flow->own);
+}
+
+static bool addresses_are_idle(const struct weft_target *t)
+{
+	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
+		if (!tenant_is_idle(&t->tenants->addresses[i]))
+			return false;
+	for (size_t i = 0; i < (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups; i++)
+		if (!flow_local_is_idle(&t->tenants->locals[i]))
+			return false;
+	return true;
 }
 
 void tgt_flow_leave(struct tgt_ctrl *ctrl)
@@ -210,7 +247,7 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 	ctrl->flow = NULL;
 	if (!flow || ctrl->subsys->discovery || weft_count_down(flow->ctrls))
 		return;
-	assert(flow_is_idle(ctrl->subsys->target, flow) && !flow->own.queues);
+	assert(flow_is_idle(ctrl->subsys->target, flow));
 	flow_remove(ctrl->subsys->target, flow);
 	free(flow);
 }
@@ -269,7 +306,7 @@ void tgt_tenants_destroy(struct weft_target *t)
 {
 	if (!t->tenants)
 		return;
-	assert(!t->tenants->nflows);
+	assert(!t->tenants->nflows && addresses_are_idle(t));
 	free(t->tenants->chains);
 	free(t->tenants);
 }
