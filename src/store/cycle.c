@@ -352,16 +352,19 @@ static int try_join_once(struct store_cycle *cycle, struct store_suspects *suspe
 	return rc;
 }
 
-static unsigned retries_after(int rc)
+/* What is left of the tries for each cause. */
+struct join_tries {
+	unsigned gone, writing;
+};
+
+static bool may_try_again(struct join_tries *tries, int rc)
 {
-	switch (rc) {
-	case -EBUSY:
-		return JOIN_TRIES_GONE;
-	case -EAGAIN:
-		return JOIN_TRIES_WRITING;
-	default:
-		return 0;
-	}
+	unsigned *left = rc == -EBUSY ? &tries->gone : rc == -EAGAIN ? &tries->writing : NULL;
+
+	if (!left || !*left)
+		return false;
+	--*left;
+	return true;
 }
 
 int store_cycle_sleep(const struct store_cycle *cycle)
@@ -376,9 +379,10 @@ int store_cycle_sleep(const struct store_cycle *cycle)
 
 static int join_with_retries(struct store_cycle *cycle, struct store_suspects *suspects)
 {
+	struct join_tries tries = { .gone = JOIN_TRIES_GONE, .writing = JOIN_TRIES_WRITING };
 	int rc = try_join_once(cycle, suspects);
 
-	for (unsigned i = 0; i < retries_after(rc); i++) {
+	while (may_try_again(&tries, rc)) {
 		rc = store_cycle_sleep(cycle);
 		if (!rc)
 			rc = try_join_once(cycle, suspects);
