@@ -2,15 +2,11 @@
 #include "base/addr_counts.h"
 
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 void weft_addr_counts_init(struct weft_addr_counts *counts)
 {
 	memset(counts, 0, sizeof(*counts));
-	if (getrandom(&counts->key, sizeof(counts->key), GRND_NONBLOCK) < 0)
-		counts->key = (uint64_t)time(NULL);
-	counts->key |= 1;
+	counts->key = weft_hash_key();
 }
 
 static uint64_t addr_prefix(const struct sockaddr_storage *addr)
@@ -26,10 +22,9 @@ static uint64_t addr_prefix(const struct sockaddr_storage *addr)
 unsigned weft_addr_counts_index(const struct weft_addr_counts *counts,
 				const struct sockaddr_storage *addr)
 {
-	uint64_t hash = (addr_prefix(addr) ^ counts->key) * 0x9e3779b97f4a7c15;
+	uint64_t prefix = addr_prefix(addr);
 
-	hash = (hash ^ hash >> 32) * counts->key;
-	return (unsigned)(hash >> 56);
+	return weft_keyed_hash(&counts->key, &prefix, sizeof(prefix)) % WEFT_ADDR_COUNTERS;
 }
 
 uint32_t *weft_addr_counts_at(struct weft_addr_counts *counts, const struct sockaddr_storage *addr)

@@ -1,17 +1,20 @@
 /* addr_counts.h - how many (connections, queues …) each peer address has.
  *
- * Addresses share counters by a keyed hash: a peer cannot choose whom it shares one with. An IPv6
- * address counts by its first 64 bits, which one machine may have all addresses of. */
+ * Addresses share counters by a keyed hash: a peer cannot choose whom it shares one with
+ * (base/keyed_hash.h). An IPv6 address counts by its first 64 bits, which one machine may have all
+ * addresses of. */
 #ifndef WEFT_BASE_ADDR_COUNTS_H
 #define WEFT_BASE_ADDR_COUNTS_H
 
 #include <netinet/in.h>
 #include <stdint.h>
 
+#include "base/keyed_hash.h"
+
 enum { WEFT_ADDR_COUNTERS = 256 };
 
 struct weft_addr_counts {
-	uint64_t key;
+	struct weft_hash_key key;
 	uint32_t counters[WEFT_ADDR_COUNTERS];
 };
 

@@ -14,6 +14,11 @@ static bool flow_is_empty(const struct weft_fair_flow *flow)
 	return weft_list_empty(&flow->flows) && weft_list_empty(&flow->waiters);
 }
 
+bool weft_fair_flow_is_idle(const struct weft_fair_flow *flow)
+{
+	return flow_is_empty(flow) && weft_list_empty(&flow->link);
+}
+
 static void activate_flow(struct weft_list *flows, struct weft_fair_flow *flow)
 {
 	for (; flow && weft_list_empty(&flow->link); flow = flow->parent)

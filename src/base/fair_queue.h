@@ -25,6 +25,8 @@ struct weft_fair_flow {
 };
 
 void weft_fair_flow_init(struct weft_fair_flow *flow, struct weft_fair_flow *parent);
+/* Nobody waits in it: it can be freed. */
+bool weft_fair_flow_is_idle(const struct weft_fair_flow *flow);
 /* @waiter becomes the last one of @flow. */
 void weft_fair_queue_push(struct weft_list *flows, struct weft_fair_flow *flow,
 			  struct weft_list *waiter);

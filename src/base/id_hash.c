@@ -6,17 +6,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <time.h>
 
 enum { BITS_FIRST = 4, BITS_MAX = 24 };
 
 void weft_id_hash_init(struct weft_id_hash *ids)
 {
-	*ids = (struct weft_id_hash){};
-	if (getrandom(&ids->key, sizeof(ids->key), GRND_NONBLOCK) < 0)
-		ids->key = (uint64_t)time(NULL);
-	ids->key |= 1;
+	*ids = (struct weft_id_hash){ .key = weft_hash_key() };
 }
 
 void weft_id_hash_free(struct weft_id_hash *ids)
@@ -28,9 +23,8 @@ void weft_id_hash_free(struct weft_id_hash *ids)
 
 static struct weft_id_node **chain_of(const struct weft_id_hash *ids, uint32_t number)
 {
-	uint64_t hash = (number ^ ids->key) * 0x9e3779b97f4a7c15;
+	uint64_t hash = weft_keyed_hash(&ids->key, &number, sizeof(number));
 
-	hash = (hash ^ hash >> 32) * ids->key;
 	return &ids->chains[hash >> (64 - ids->bits)];
 }
 

@@ -1,9 +1,11 @@
-/* id_hash.h - a hash table for 32-bit ids that a peer chose. It grows with its contents; its key is
- * random, so a peer cannot choose ids that collide. */
+/* id_hash.h - a hash table for 32-bit ids that a peer chose. It grows with its contents, and a peer
+ * cannot choose ids that meet in one chain (base/keyed_hash.h). */
 #ifndef WEFT_BASE_ID_HASH_H
 #define WEFT_BASE_ID_HASH_H
 
 #include <stdint.h>
+
+#include "base/keyed_hash.h"
 
 /* Embedded in the entry. */
 struct weft_id_node {
@@ -12,7 +14,7 @@ struct weft_id_node {
 };
 
 struct weft_id_hash {
-	uint64_t key;
+	struct weft_hash_key key;
 	struct weft_id_node **chains; /* 1 << @bits of them; NULL: none yet */
 	unsigned bits;
 	uint32_t count;

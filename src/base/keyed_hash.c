@@ -1,43 +1,80 @@
-/* keyed_hash.c - a polynomial of the bytes at a secret place, modulo a prime: two different inputs
- * of n words collide for at most n of 2^61 keys. */
+/* keyed_hash.c - SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF").
+ *
+ * Its output cannot be told from random numbers by who does not know the key. So all 64 bits serve,
+ * and any of them: a simpler hash under a secret key may keep the order of what a peer chose, and
+ * put numbers that are a table's size apart into one place. */
 #include "base/keyed_hash.h"
 
+#include <endian.h>
+#include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 
-#include "base/clock.h"
-
-static const uint64_t prime = (UINT64_C(1) << 61) - 1;
-
-uint64_t weft_hash_key(void)
+/* Early after the machine has started, it waits until the kernel has random bytes: never a key that
+ * can be guessed. Where the call is refused (by a filter of system calls), there are the 16 bytes
+ * that the kernel has given this process. */
+struct weft_hash_key weft_hash_key(void)
 {
-	uint64_t key;
+	struct weft_hash_key key;
 
-	if (getrandom(&key, sizeof(key), GRND_NONBLOCK) != (ssize_t)sizeof(key))
-		key = weft_monotonic_ns();
-	return key % (prime - 2) + 2;
+	while (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key)) {
+		if (errno == EINTR)
+			continue;
+		memcpy(&key, (const void *)getauxval(AT_RANDOM), sizeof(key));
+		break;
+	}
+	return key;
 }
 
-static uint64_t step(uint64_t key, uint64_t hash, uint32_t word)
+static uint64_t rotate(uint64_t word, unsigned bits)
 {
-	unsigned __int128 product = (unsigned __int128)hash * key;
-	uint64_t sum = (uint64_t)(product & prime) + (uint64_t)(product >> 61);
-
-	return (sum % prime + word) % prime;
+	return word << bits | word >> (64 - bits);
 }
 
-/* The length is a word, too: bytes that end in zeroes are not those without. */
-uint64_t weft_keyed_hash(uint64_t key, uint64_t hash, const void *bytes, size_t len)
+static void sip_round(uint64_t v[4])
 {
+	v[0] += v[1];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[0] = rotate(v[0], 32);
+	v[2] += v[3];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] += v[3];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[2] += v[1];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[2] = rotate(v[2], 32);
+}
+
+static void sip_compress(uint64_t v[4], uint64_t word)
+{
+	v[3] ^= word;
+	sip_round(v);
+	sip_round(v);
+	v[0] ^= word;
+}
+
+static uint64_t sip_finish(uint64_t v[4])
+{
+	v[2] ^= 0xff;
+	for (int i = 0; i < 4; i++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t weft_keyed_hash(const struct weft_hash_key *key, const void *bytes, size_t len)
+{
+	uint64_t v[4] = { key->k0 ^ 0x736f6d6570736575, key->k1 ^ 0x646f72616e646f6d,
+			  key->k0 ^ 0x6c7967656e657261, key->k1 ^ 0x7465646279746573 };
+	uint64_t word, last = (uint64_t)len << 56;
 	const char *at = bytes;
-	uint32_t word;
 
-	hash = step(key, hash, (uint32_t)len + 1);
 	for (; len >= sizeof(word); len -= sizeof(word), at += sizeof(word)) {
 		memcpy(&word, at, sizeof(word));
-		hash = step(key, hash, word);
+		sip_compress(v, le64toh(word));
 	}
 	word = 0;
 	memcpy(&word, at, len);
-	return len ? step(key, hash, word) : hash;
+	sip_compress(v, last | le64toh(word));
+	return sip_finish(v);
 }

@@ -1,13 +1,17 @@
-/* keyed_hash.h - a hash of bytes that a peer chose. Without the key nobody can choose bytes that
- * collide. */
+/* keyed_hash.h - a hash of what a peer chose. Without the key, which is random, nobody can choose
+ * what collides, or what meets in one place of a table (hash % places). */
 #ifndef WEFT_BASE_KEYED_HASH_H
 #define WEFT_BASE_KEYED_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-uint64_t weft_hash_key(void); /* a random one */
-/* Start with @hash 0, feed the result back in to go on with other bytes. */
-uint64_t weft_keyed_hash(uint64_t key, uint64_t hash, const void *bytes, size_t len);
+struct weft_hash_key {
+	uint64_t k0, k1;
+};
+
+/* A random one. */
+struct weft_hash_key weft_hash_key(void);
+uint64_t weft_keyed_hash(const struct weft_hash_key *key, const void *bytes, size_t len);
 
 #endif

@@ -11,6 +11,10 @@
  * A writer killed before its sync may leave a revision that processes can read and the disk does
  * not have. So a reader syncs a new revision before it uses it.
  *
+ * A revision whose write or sync has failed is wiped, durably. If that fails, too, it is in doubt: a
+ * disk may have all of it. The member that wrote it says so, and commits nothing before it has taken
+ * that revision in, or wiped it (cycle.c). Others that can read it take it in.
+ *
  * Invariant: at any moment one copy is whole and durable. */
 #include "store/copies.h"
 
@@ -75,21 +79,27 @@ static int read_all(int fd, void *buf, size_t size, off_t at)
 	return 0;
 }
 
-static int write_all(int fd, const void *buf, size_t size, off_t at)
+/* *@done: bytes that were written, also on -errno. */
+static int write_counted(int fd, const void *buf, size_t size, off_t at, size_t *done)
 {
-	size_t done = 0;
-
 	assert(size <= STORE_COPY_BYTES && at + (off_t)size <= copies_end);
-	while (done < size) {
-		ssize_t n = pwrite(fd, (const char *)buf + done, size - done, at + (off_t)done);
+	for (*done = 0; *done < size;) {
+		ssize_t n = pwrite(fd, (const char *)buf + *done, size - *done, at + (off_t)*done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : -EIO;
-		done += (size_t)n;
+		*done += (size_t)n;
 	}
 	return 0;
+}
+
+static int write_all(int fd, const void *buf, size_t size, off_t at)
+{
+	size_t done;
+
+	return write_counted(fd, buf, size, at, &done);
 }
 
 int store_copies_init(int fd)
@@ -245,13 +255,12 @@ int store_copies_load(int fd, uint64_t known, struct store_records **out)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-/* The copy may or may not be on the disk: nobody must use it later. */
-static void invalidate_copy(int fd, uint64_t revision)
+int store_copies_wipe(int fd, uint64_t revision)
 {
 	static const struct copy_header none;
+	int rc = write_all(fd, &none, sizeof(none), copy_offset(revision));
 
-	if (write_all(fd, &none, sizeof(none), copy_offset(revision)) == 0)
-		fdatasync(fd);
+	return rc == 0 && fdatasync(fd) < 0 ? -errno : rc;
 }
 
 bool store_copies_fit(const struct store_records *records)
@@ -259,13 +268,15 @@ bool store_copies_fit(const struct store_records *records)
 	return sizeof(struct copy_header) + store_records_size(records) <= STORE_COPY_BYTES;
 }
 
-int store_copies_save(int fd, const struct store_records *records)
+int store_copies_save(int fd, const struct store_records *records, bool *in_doubt)
 {
 	size_t length = store_records_size(records), size = sizeof(struct copy_header) + length;
+	size_t written;
 	_cleanup_(weft_freep) char *copy = NULL;
 	struct copy_header *head;
 	int rc;
 
+	*in_doubt = false;
 	if (!store_copies_fit(records))
 		return -ENOSPC;
 	copy = calloc(1, size);
@@ -279,17 +290,18 @@ int store_copies_save(int fd, const struct store_records *records)
 	head->length = cpu_to_le64(length);
 	store_records_encode(records, copy + sizeof(*head));
 	head->crc = cpu_to_le32(copy_crc(copy, size));
-	rc = write_all(fd, copy, size, copy_offset(records->revision));
+	rc = write_counted(fd, copy, size, copy_offset(records->revision), &written);
 	if (!rc && fdatasync(fd) < 0)
 		rc = -errno;
 	if (rc < 0)
-		invalidate_copy(fd, records->revision);
+		*in_doubt = store_copies_wipe(fd, records->revision) < 0 && written;
 	return rc;
 }
 
 int store_copies_rewrite(int fd, const struct store_records *records)
 {
 	int rc = write_all(fd, file_magic, sizeof(file_magic), 0);
+	bool in_doubt; /* it was committed before */
 
-	return rc < 0 ? rc : store_copies_save(fd, records);
+	return rc < 0 ? rc : store_copies_save(fd, records, &in_doubt);
 }

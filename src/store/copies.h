@@ -16,8 +16,11 @@ int store_copies_init(int fd);
  * -EUCLEAN: both copies are damaged. */
 int store_copies_load(int fd, uint64_t known, struct store_records **records);
 bool store_copies_fit(const struct store_records *records);
-/* On 0 it is durable. The copy with the revision before it is not touched. */
-int store_copies_save(int fd, const struct store_records *records);
+/* On 0 it is durable. The copy with the revision before it is not touched. On -errno nobody will
+ * load it, or it is @in_doubt: it may be on the disk, and could not be wiped. */
+int store_copies_save(int fd, const struct store_records *records, bool *in_doubt);
+/* Nobody will load what may be there of @revision: on 0 that is durable. */
+int store_copies_wipe(int fd, uint64_t revision);
 /* Does the file have this revision, whole, and still our magic? */
 int store_copies_have(int fd, uint64_t revision, bool *have);
 /* Saves, and writes the magic, into a file that has lost both. */

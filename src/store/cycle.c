@@ -57,7 +57,7 @@ static int save_records(struct store_cycle *cycle, struct store_records *next)
 	int rc;
 
 	assert(next->revision == newest_records(cycle)->revision + 1);
-	rc = store_cycle_error(store_copies_save(cycle->fd, next));
+	rc = store_cycle_error(store_copies_save(cycle->fd, next, &cycle->in_doubt));
 	if (rc < 0) {
 		store_records_free(next);
 		return rc;
@@ -119,6 +119,7 @@ static void commit_all_txns(struct store_cycle *cycle)
 			continue;
 		txn->rc = rc;
 		txn->revision = revision;
+		txn->in_doubt = cycle->in_doubt;
 	}
 }
 
@@ -218,6 +219,18 @@ static int check_session(struct store_cycle *cycle)
 
 /* --- the cycle -------------------------------------------------------------------------------- */
 
+/* What was loaded has the commit that is in doubt, or was written over it. If nothing was, it is
+ * wiped. */
+static int settle_doubt(struct store_cycle *cycle)
+{
+	int rc = 0;
+
+	if (cycle->in_doubt && !cycle->fresh)
+		rc = store_copies_wipe(cycle->fd, cycle->records->revision + 1);
+	cycle->in_doubt = rc < 0;
+	return rc;
+}
+
 static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 {
 	int rc;
@@ -229,6 +242,8 @@ static int load_and_commit(struct store_cycle *cycle, bool exclusive)
 		rc = check_session(cycle);
 	if (!rc)
 		rc = repair_file(cycle, exclusive);
+	if (!rc)
+		rc = settle_doubt(cycle);
 	if (rc < 0)
 		return rc;
 	cycle->displaced = !weft_list_empty(&cycle->txns) && !store_cycle_is_in_place(cycle);
@@ -257,9 +272,18 @@ static int wait_for_lock(const struct store_cycle *cycle, bool exclusive)
 	return rc;
 }
 
+/* The cycle fails after its commit: the next one loads what this one has written. */
+static void doubt_committed_txns(struct store_cycle *cycle)
+{
+	struct weft_store_txn *txn;
+
+	weft_list_for_each(txn, &cycle->txns, link)
+		txn->in_doubt |= !txn->rc;
+}
+
 int store_cycle_run(struct store_cycle *cycle)
 {
-	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged;
+	bool exclusive = !weft_list_empty(&cycle->txns) || cycle->damaged || cycle->in_doubt;
 	int rc;
 
 	assert(cycle->own.stage == STORE_MEMBER);
@@ -273,8 +297,12 @@ int store_cycle_run(struct store_cycle *cycle)
 	cycle->repaired = false;
 	rc = load_and_commit(cycle, exclusive);
 	store_file_unlock(cycle->fd);
-	return rc < 0 ? rc :
-			store_members_scan(cycle->fd, cycle->node, cycle->nodes, cycle->members);
+	if (rc < 0)
+		return rc;
+	rc = store_members_scan(cycle->fd, cycle->node, cycle->nodes, cycle->members);
+	if (rc < 0)
+		doubt_committed_txns(cycle);
+	return rc;
 }
 
 /* --- join and leave --------------------------------------------------------------------------- */
@@ -352,16 +380,19 @@ static int try_join_once(struct store_cycle *cycle, struct store_suspects *suspe
 	return rc;
 }
 
-static unsigned retries_after(int rc)
+/* What is left of the tries for each cause. */
+struct join_tries {
+	unsigned gone, writing;
+};
+
+static bool may_try_again(struct join_tries *tries, int rc)
 {
-	switch (rc) {
-	case -EBUSY:
-		return JOIN_TRIES_GONE;
-	case -EAGAIN:
-		return JOIN_TRIES_WRITING;
-	default:
-		return 0;
-	}
+	unsigned *left = rc == -EBUSY ? &tries->gone : rc == -EAGAIN ? &tries->writing : NULL;
+
+	if (!left || !*left)
+		return false;
+	--*left;
+	return true;
 }
 
 int store_cycle_sleep(const struct store_cycle *cycle)
@@ -376,9 +407,10 @@ int store_cycle_sleep(const struct store_cycle *cycle)
 
 static int join_with_retries(struct store_cycle *cycle, struct store_suspects *suspects)
 {
+	struct join_tries tries = { .gone = JOIN_TRIES_GONE, .writing = JOIN_TRIES_WRITING };
 	int rc = try_join_once(cycle, suspects);
 
-	for (unsigned i = 0; i < retries_after(rc); i++) {
+	while (may_try_again(&tries, rc)) {
 		rc = store_cycle_sleep(cycle);
 		if (!rc)
 			rc = try_join_once(cycle, suspects);

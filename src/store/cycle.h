@@ -26,6 +26,9 @@ struct store_cycle {
 	bool displaced; /* the file is not at its path: nothing was committed */
 	bool damaged;   /* the file has lost records; the next cycle repairs it */
 	bool repaired;
+	/* Our last commit failed, and nobody knows whether it is in the file: the next cycle finds
+	 * out. */
+	bool in_doubt;
 	const char *lost; /* with -EOWNERDEAD: how we know */
 	struct store_member members[WEFT_STORE_NODES_MAX + 1];
 };

@@ -185,7 +185,10 @@ static void await_next_cycle(struct file_store *f, int rc)
 		store_watch_resume(f->cycle.watch);
 	if (f->state != STORE_FILE_IDLE) /* closed by what the watch reported */
 		return;
-	if ((!rc && f->cycle.damaged) || (rc != -EAGAIN && (rerun || !weft_list_empty(&f->txns))))
+	if (f->cycle.in_doubt && rc != -EAGAIN)
+		arm_cycle_timer(f, -EIO);
+	else if ((!rc && f->cycle.damaged) ||
+		 (rc != -EAGAIN && (rerun || !weft_list_empty(&f->txns))))
 		schedule_cycle(f);
 	else
 		arm_cycle_timer(f, rc);

@@ -141,6 +141,7 @@ void weft_store_commit(struct weft_store *store, struct weft_store_txn *txn)
 	assert(!store->closed);
 	for (unsigned i = 0; i < txn->nwrites; i++)
 		assert_valid_write(&txn->writes[i]);
+	txn->in_doubt = false;
 	store->ops->commit(store, txn);
 }
 

@@ -128,12 +128,15 @@ struct weft_store_txn {
 	const struct weft_store_write *writes; /* all of them are done, or none */
 	unsigned nwrites;
 	/* 0; -ESTALE: a version differs and our copy is newer now, or one of @absent lives; -errno:
-	 * it was not done, but if the storage failed it may show up later. Runs after changed(). */
+	 * it was not done, and will not be, unless it is @in_doubt. Runs after changed(). */
 	void (*done)(struct weft_store_txn *txn, int rc);
 	uint64_t absent;       /* bits by node - 1: fails if one of these is a member */
 	uint64_t revision;     /* on 0: the revision that it is part of */
 	struct weft_list link; /* the store's */
 	int rc;                /* the store's */
+	/* On -errno: the storage failed in the middle, and nobody knows whether it was done. Nothing
+	 * else is committed before that is known; if it was, our copy has it then. */
+	bool in_doubt;
 };
 
 /* The store owns @txn until done(), and reads what it points to. */

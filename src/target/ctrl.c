@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/keyed_hash.h"
 #include "base/log.h"
 #include "target/admin/admin.h"
 #include "target/resv/resv.h"
@@ -42,9 +41,13 @@ struct tgt_ctrl *tgt_ctrl_find(struct weft_subsys *s, uint16_t cntlid)
 
 uint64_t tgt_host_hash(const struct weft_target *t, const char *hostnqn, const uint8_t hostid[16])
 {
-	uint64_t hash = weft_keyed_hash(t->hash_key, 0, hostnqn, strlen(hostnqn));
+	struct {
+		uint64_t hostnqn;
+		uint8_t hostid[16];
+	} host = { .hostnqn = weft_keyed_hash(&t->hash_key, hostnqn, strlen(hostnqn)) };
 
-	return weft_keyed_hash(t->hash_key, hash, hostid, 16);
+	memcpy(host.hostid, hostid, sizeof(host.hostid));
+	return weft_keyed_hash(&t->hash_key, &host, sizeof(host));
 }
 
 void tgt_ctrl_set_host(struct tgt_ctrl *ctrl, const char *hostnqn, const uint8_t hostid[16])

@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include "base/addr_counts.h"
+#include "base/keyed_hash.h"
 #include "proto/nvme.h"
 #include "proto/status.h"
 #include "target/ana.h"
@@ -254,7 +255,7 @@ struct weft_target {
 	struct weft_addr_counts anonymous; /* controllers of the discovery service */
 	struct tgt_tenants *tenants;
 	struct tgt_stale *stale;
-	uint64_t hash_key; /* so that no peer can choose names that collide */
+	struct weft_hash_key hash_key; /* of names and identifiers that hosts choose */
 	struct weft_list subsystems, listeners;
 	struct tgt_control_queue *control_queue;
 	struct weft_list drain_waits; /* tgt_drain_wait.link */
@@ -415,7 +416,7 @@ struct tgt_flow_local {
 };
 /* One host: its commands for the control reactor, and its part on every reactor. */
 struct tgt_flow {
-	struct weft_list link;
+	struct tgt_flow *next;          /* in its chain */
 	struct tgt_tenant *tenant, own; /* @own, or that of its address */
 	struct weft_list ready;         /* tenant->flows, while commands wait */
 	struct weft_list reqs;

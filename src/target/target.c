@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "base/keyed_hash.h"
 #include "base/uuid.h"
 #include "target/cluster/cluster.h"
 #include "target/resv/change_queue.h"

@@ -20,10 +20,15 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "base/keyed_hash.h"
 #include "target/io/io.h"
 
 struct tgt_tenants {
-	struct weft_list flows; /* of hosts */
+	/* Flows of hosts, by a keyed hash of their names: 1 << @bits chains, as many as there may
+	 * be flows. */
+	struct tgt_flow **chains;
+	unsigned bits;
+	uint32_t nflows;
 	struct tgt_flow unknown;
 	struct tgt_tenant addresses[WEFT_ADDR_COUNTERS];
 	struct tgt_flow_local locals[]; /* by poll group, of addresses */
@@ -44,7 +49,7 @@ static void flow_init(struct tgt_flow *flow, struct tgt_tenant *tenant, const ch
 	flow->ctrls = 0;
 	flow->per_reactor = NULL;
 	strcpy(flow->hostnqn, hostnqn);
-	weft_list_init(&flow->link);
+	flow->next = NULL;
 	weft_list_init(&flow->ready);
 	weft_list_init(&flow->reqs);
 }
@@ -96,16 +101,52 @@ static struct tgt_flow *flow_new(const struct weft_target *t, struct tgt_tenant 
 	return flow;
 }
 
+/* --- find a flow: a Connect pays for its own name, not for all that others have made up ------- */
+
+/* @tenant NULL: the flow is a tenant of its own. Every address may say the same name. */
+static struct tgt_flow **chain_of(const struct weft_target *t, const struct tgt_tenant *tenant,
+				  const char *hostnqn)
+{
+	const struct tgt_tenants *tenants = t->tenants;
+	uint64_t name[] = {
+		weft_keyed_hash(&t->hash_key, hostnqn, strlen(hostnqn)),
+		tenant ? (uint64_t)(tenant - tenants->addresses) : WEFT_ADDR_COUNTERS,
+	};
+	uint64_t hash = weft_keyed_hash(&t->hash_key, name, sizeof(name));
+
+	return &tenants->chains[hash & ((UINT64_C(1) << tenants->bits) - 1)];
+}
+
 static struct tgt_flow *flow_find(const struct weft_target *t, const struct tgt_tenant *tenant,
 				  const char *hostnqn)
 {
-	struct tgt_flow *flow;
+	struct tgt_flow *flow = *chain_of(t, tenant, hostnqn);
 
-	weft_list_for_each(flow, &t->tenants->flows, link)
-		if (flow->tenant == (tenant ? tenant : &flow->own) &&
-		    !strcmp(flow->hostnqn, hostnqn))
-			return flow;
-	return NULL;
+	while (flow && (flow->tenant != (tenant ? tenant : &flow->own) ||
+			strcmp(flow->hostnqn, hostnqn) != 0))
+		flow = flow->next;
+	return flow;
+}
+
+static void flow_insert(struct weft_target *t, struct tgt_flow *flow,
+			const struct tgt_tenant *tenant)
+{
+	struct tgt_flow **chain = chain_of(t, tenant, flow->hostnqn);
+
+	flow->next = *chain;
+	*chain = flow;
+	t->tenants->nflows++;
+}
+
+static void flow_remove(struct weft_target *t, struct tgt_flow *flow)
+{
+	const struct tgt_tenant *tenant = flow->tenant == &flow->own ? NULL : flow->tenant;
+	struct tgt_flow **at = chain_of(t, tenant, flow->hostnqn);
+
+	while (*at != flow)
+		at = &(*at)->next;
+	*at = flow->next;
+	weft_count_down(t->tenants->nflows);
 }
 
 const struct tgt_tenant *tgt_tenant_find(const struct weft_subsys *s, const char *hostnqn,
@@ -128,7 +169,7 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 {
 	struct weft_target *t = ctrl->subsys->target;
 	struct tgt_tenant *tenant = tenant_of_address(ctrl->subsys, ctrl->hostnqn, &ctrl->peer);
-	struct tgt_flow *flow = flow_find(t, tenant, ctrl->hostnqn);
+	struct tgt_flow *flow;
 
 	assert_on_control(ctrl->subsys->target);
 	assert(!ctrl->flow);
@@ -136,28 +177,66 @@ int tgt_flow_join(struct tgt_ctrl *ctrl)
 		ctrl->flow = &t->tenants->unknown;
 		return 0;
 	}
+	flow = flow_find(t, tenant, ctrl->hostnqn);
 	if (!flow) {
 		flow = flow_new(t, tenant, ctrl->hostnqn);
 		if (!flow)
 			return -ENOMEM;
-		weft_list_push(&t->tenants->flows, &flow->link);
+		flow_insert(t, flow, tenant);
 	}
 	flow->ctrls++;
 	ctrl->flow = flow;
 	return 0;
 }
 
+static bool bufs_flows_are_idle(const struct weft_bufs_flows *bufs)
+{
+	for (unsigned i = 0; i < WEFT_BUFS_CLASSES; i++)
+		if (!weft_fair_flow_is_idle(&bufs->in[i]) || !weft_fair_flow_is_idle(&bufs->out[i]))
+			return false;
+	return true;
+}
+
+static bool rx_quota_is_idle(const struct weft_rx_quota *rx_quota)
+{
+	return !rx_quota->spare_chunks && !rx_quota->range_lists &&
+	       weft_list_empty(&rx_quota->waiting) && weft_list_empty(&rx_quota->link);
+}
+
+/* What would be left in a list of the reactor's, or come back later, if it were freed. */
+static bool flow_local_is_idle(const struct tgt_flow_local *local)
+{
+	return weft_fair_flow_is_idle(&local->bulk.fair) && !local->bulk.pieces &&
+	       bufs_flows_are_idle(&local->bufs) && tgt_limit_is_idle(&local->lists) &&
+	       weft_fair_flow_is_idle(&local->lists.waits) && tgt_limit_is_idle(&local->pairs) &&
+	       weft_fair_flow_is_idle(&local->pairs.waits) && rx_quota_is_idle(&local->rx_quota) &&
+	       weft_fair_flow_is_idle(&local->walks);
+}
+
+static bool tenant_is_idle(const struct tgt_tenant *tenant)
+{
+	return !tenant->queues && weft_list_empty(&tenant->flows) &&
+	       weft_list_empty(&tenant->ready);
+}
+
 static bool flow_is_idle(const struct weft_target *t, const struct tgt_flow *flow)
 {
-	for (unsigned i = 0; i < t->npoll_groups; i++) {
-		const struct tgt_flow_local *local = &flow->per_reactor[i];
-
-		if (!tgt_limit_is_idle(&local->lists) || !tgt_limit_is_idle(&local->pairs) ||
-		    !weft_list_empty(&local->bulk.fair.waiters) ||
-		    !weft_list_empty(&local->walks.waiters))
+	for (unsigned i = 0; i < t->npoll_groups; i++)
+		if (!flow_local_is_idle(&flow->per_reactor[i]))
 			return false;
-	}
-	return weft_list_empty(&flow->reqs) && weft_list_empty(&flow->ready);
+	return weft_list_empty(&flow->reqs) && weft_list_empty(&flow->ready) &&
+	       tenant_is_idle(&flow->own);
+}
+
+static bool addresses_are_idle(const struct weft_target *t)
+{
+	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
+		if (!tenant_is_idle(&t->tenants->addresses[i]))
+			return false;
+	for (size_t i = 0; i < (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups; i++)
+		if (!flow_local_is_idle(&t->tenants->locals[i]))
+			return false;
+	return true;
 }
 
 void tgt_flow_leave(struct tgt_ctrl *ctrl)
@@ -168,8 +247,8 @@ void tgt_flow_leave(struct tgt_ctrl *ctrl)
 	ctrl->flow = NULL;
 	if (!flow || ctrl->subsys->discovery || weft_count_down(flow->ctrls))
 		return;
-	assert(flow_is_idle(ctrl->subsys->target, flow) && !flow->own.queues);
-	weft_list_remove(&flow->link);
+	assert(flow_is_idle(ctrl->subsys->target, flow));
+	flow_remove(ctrl->subsys->target, flow);
 	free(flow);
 }
 
@@ -195,15 +274,25 @@ struct tgt_flow_local *tgt_tenant_local(const struct tgt_ctrl *ctrl,
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
+/* A flow has a controller, and a controller a queue. */
+static int chains_create(struct tgt_tenants *tenants, uint32_t queues_max)
+{
+	while (UINT64_C(1) << tenants->bits < queues_max)
+		tenants->bits++;
+	tenants->chains = calloc(UINT64_C(1) << tenants->bits, sizeof(struct tgt_flow *));
+	return tenants->chains ? 0 : -ENOMEM;
+}
+
 int tgt_tenants_create(struct weft_target *t)
 {
 	size_t nlocals = (size_t)WEFT_ADDR_COUNTERS * t->npoll_groups;
 	struct tgt_tenants *tenants = calloc(1, sizeof(*tenants) +
 							nlocals * sizeof(tenants->locals[0]));
 
-	if (!tenants)
+	if (!tenants || chains_create(tenants, t->queues_max) < 0) {
+		free(tenants);
 		return -ENOMEM;
-	weft_list_init(&tenants->flows);
+	}
 	flow_init(&tenants->unknown, NULL, "");
 	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
 		tenant_init(&tenants->addresses[i]);
@@ -215,6 +304,9 @@ int tgt_tenants_create(struct weft_target *t)
 
 void tgt_tenants_destroy(struct weft_target *t)
 {
-	assert(!t->tenants || weft_list_empty(&t->tenants->flows));
+	if (!t->tenants)
+		return;
+	assert(!t->tenants->nflows && addresses_are_idle(t));
+	free(t->tenants->chains);
 	free(t->tenants);
 }

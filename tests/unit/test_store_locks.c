@@ -30,6 +30,9 @@ static char path[4096], spec[4200];
 static unsigned machine;            /* where a store is opened */
 static atomic_uint machine_of[FDS]; /* by descriptor; members have threads of their own */
 static atomic_int lock_error;       /* 0: the store's own byte can be locked */
+static unsigned file_held;          /* so many times the store's own byte is another's … */
+static unsigned number_held;        /* … and a member's byte, once the store's is free */
+static int scan_error;              /* 0: others can see whether node 2 has its lock */
 static bool eager;                  /* members look while who joins is about to look at them */
 static unsigned sleeps;             /* of who joins */
 static atomic_bool gated, at_gate;  /* who joins on a thread of its own waits at @gate */
@@ -80,11 +83,21 @@ int __wrap_weft_ofd_lock(int fd, short type, off_t start, off_t len)
 {
 	if (lock_error && start == locks_at && type != F_UNLCK)
 		return lock_error;
+	if (start == locks_at && type != F_UNLCK && file_held) {
+		file_held--;
+		return -EAGAIN;
+	}
+	if (start > locks_at && type != F_UNLCK && number_held) {
+		number_held--;
+		return -EAGAIN;
+	}
 	return __real_weft_ofd_lock(fd, type, start + APART * machine_of[fd], len);
 }
 
 int __wrap_weft_ofd_test(int fd, short type, off_t start, off_t len, off_t *at)
 {
+	if (scan_error && start == locks_at + 2)
+		return scan_error;
 	return __real_weft_ofd_test(fd, type, start + APART * machine_of[fd], len, at);
 }
 
@@ -219,12 +232,15 @@ struct result {
 	int rc;
 };
 
+static bool last_in_doubt; /* transaction */
+
 static void txn_over(struct weft_store_txn *txn, int rc)
 {
 	struct result *result = container_of(txn, struct result, txn);
 
 	result->over = true;
 	result->rc = rc;
+	last_in_doubt = txn->in_doubt;
 }
 
 static void wait_over(struct weft_store_wait *wait, int rc)
@@ -274,6 +290,8 @@ static int open_case(void **state)
 	snprintf(spec, sizeof(spec), "file:%s", path);
 	test = pthread_self();
 	lock_error = 0;
+	scan_error = 0;
+	file_held = number_held = 0;
 	gated = at_gate = false;
 	memset(joined, 0, sizeof(joined));
 	sem_init(&gate, 0, 0);
@@ -374,6 +392,39 @@ static void who_watches_is_no_member_yet(void **state)
 		weft_reactor_turn(r, -1);
 	leave(&c);
 	leave(&a);
+}
+
+/* A member writes for a while, and then a process that was killed has our number still: each is
+ * waited for as if it were alone. */
+static void who_joins_waits_for_each_cause(void **state)
+{
+	static const struct {
+		const char *name;
+		unsigned file_held, number_held;
+		const char *why; /* NULL: it joins */
+	} cases[] = {
+		{ "a killed process", 0, 100, NULL },
+		{ "a process that goes on", 0, 101, "node 1" },
+		{ "a busy disk", 500, 0, NULL },
+		{ "a disk that hangs", 501, 0, "has locked it and does not go on" },
+		{ "a killed process behind a busy disk", 100, 1, NULL },
+		{ "both, as long as they may", 500, 100, NULL },
+		{ "a busy disk, and a process that goes on", 500, 101, "node 1" },
+	};
+
+	for_each_named(i, cases, name) {
+		struct weft_err err = { "" };
+		struct member m;
+
+		file_held = cases[i].file_held;
+		number_held = cases[i].number_held;
+		assert_int_equal(try_join(&m, 1, 2, 0, &err), cases[i].why ? -EBUSY : 0);
+		assert_int_equal(file_held + number_held, 0);
+		if (cases[i].why)
+			assert_non_null(strstr(err.text, cases[i].why));
+		else
+			leave(&m);
+	}
 }
 
 /* --- joining off the control reactor ---------------------------------------------------------------------- */
@@ -589,12 +640,13 @@ static void next_session(struct member *m)
 {
 	struct store_records *next;
 	const struct weft_store_txn nothing = { 0 };
+	bool in_doubt;
 	int rc;
 
 	next = store_records_apply(m->store->records, m->store->records->revision + 1, &nothing,
 				   &rc);
 	next->session++;
-	assert_int_equal(store_copies_save(file_of(m)->fd, next), 0);
+	assert_int_equal(store_copies_save(file_of(m)->fd, next, &in_doubt), 0);
 	store_records_free(next);
 }
 
@@ -705,6 +757,24 @@ static void what_cannot_be_locked_is_not_changed(void **state)
 	leave(&b);
 }
 
+/* The next visit finds it. */
+static void a_visit_that_fails_behind_its_commit_leaves_doubt(void **state)
+{
+	struct member a;
+
+	join(&a, 1, 0);
+	assert_int_equal(put(&a, "1"), 0);
+	assert_false(last_in_doubt);
+	scan_error = -ENOLCK;
+	assert_int_equal(put(&a, "2"), -ENOLCK);
+	assert_true(last_in_doubt);
+	scan_error = 0;
+	while (memcmp(weft_store_get(a.store, "key")->value, "2", 1) != 0)
+		weft_reactor_turn(r, -1);
+	assert_int_equal(put(&a, "3"), 0);
+	leave(&a);
+}
+
 #define case_(fn) cmocka_unit_test_setup_teardown(fn, open_case, close_case)
 
 int main(void)
@@ -712,6 +782,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		case_(who_joins_is_refused_where_a_member_lives_unseen),
 		case_(who_is_gone_is_watched_only_where_its_lock_would_not_show),
+		case_(who_joins_waits_for_each_cause),
 		case_(who_watches_is_no_member_yet),
 		case_(home_goes_on_while_another_thread_joins),
 		case_(what_a_join_finds_is_told_when_it_ends),
@@ -721,6 +792,7 @@ int main(void)
 		case_(one_that_stood_still_finds_that_another_took_its_place),
 		case_(a_lost_lock_shows_by_itself),
 		case_(what_cannot_be_locked_is_not_changed),
+		case_(a_visit_that_fails_behind_its_commit_leaves_doubt),
 	};
 
 	alarm(60);

@@ -80,6 +80,16 @@ bool __wrap_tgt_ctrl_is_of_host(const void *ctrl, const char *hostnqn, const uin
 	return __real_tgt_ctrl_is_of_host(ctrl, hostnqn, hostid);
 }
 
+static unsigned names_compared;
+
+int __real_strcmp(const char *a, const char *b);
+int __wrap_strcmp(const char *a, const char *b);
+int __wrap_strcmp(const char *a, const char *b)
+{
+	names_compared++;
+	return __real_strcmp(a, b);
+}
+
 static bool hold_commits;
 static void *held_txn;
 
@@ -448,8 +458,8 @@ static void connect_flood(void **state)
 
 /* --- who counts as one ------------------------------------------------------------------------ */
 
-/* A crowd of controllers, each with a name or an identifier of its own, and commands that wait. */
-static void crowd_sends(const char *name, bool names)
+/* A crowd of controllers, each with a name or an identifier of its own. */
+static void crowd_connects(const char *name, bool names)
 {
 	char hostnqn[64];
 
@@ -464,6 +474,12 @@ static void crowd_sends(const char *name, bool names)
 	}
 	for (unsigned i = 0; i < CROWD; i++)
 		assert_int_equal(raw_host_wait(crowd[i]), 0);
+}
+
+/* … and commands that wait. */
+static void crowd_sends(const char *name, bool names)
+{
+	crowd_connects(name, names);
 	for (unsigned i = 0; i < CROWD; i++)
 		for (unsigned n = 0; n < 4; n++) {
 			union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
@@ -497,6 +513,41 @@ static void names_buy_no_turns(void **state)
 	close_crowd();
 	raw_host_close(other);
 	other = unnamed;
+}
+
+static unsigned names_compared_by_connect(const char *subnqn, const char *hostnqn)
+{
+	struct raw_host *raw;
+	uint16_t cntlid;
+	unsigned compared_now;
+
+	names_compared = 0;
+	raw = stepped_admin(subnqn, hostnqn, 3, &cntlid);
+	compared_now = names_compared;
+	raw_host_close(raw);
+	for (int i = 0; i < 100; i++)
+		stepped_control();
+	return compared_now;
+}
+
+/* However many names others have made up, a Connect compares its own with a few. */
+static void names_cost_no_walks(void **state)
+{
+	enum { A_FEW = 16 };
+	static const struct {
+		const char *subnqn, *hostnqn;
+	} cases[] = {
+		{ "nqn.2026-11.io.weft:listed", "nqn.2026-11.io.weft:named" },
+		{ STEPPED_NQN, "nqn.2026-11.io.weft:made-up" },
+		{ STEPPED_NQN, "nqn.2026-11.io.weft:made-up-7" }, /* one of the crowd */
+		{ NVME_NQN_DISCOVERY, "nqn.2026-11.io.weft:made-up-7" },
+	};
+
+	crowd_connects("nqn.2026-11.io.weft:made-up", true);
+	for_each_named(i, cases, hostnqn)
+		assert_in_range(names_compared_by_connect(cases[i].subnqn, cases[i].hostnqn), 0,
+				A_FEW);
+	close_crowd();
 }
 
 /* Connects that come while connections are checked for lost ones share the next check, of three
@@ -1192,6 +1243,7 @@ int main(void)
 		cmocka_unit_test(connects_wait_for_many_queues),
 		cmocka_unit_test(identifiers_buy_no_turns),
 		cmocka_unit_test(names_buy_no_turns),
+		cmocka_unit_test(names_cost_no_walks),
 		cmocka_unit_test(made_up_identifiers_reserve),
 		cmocka_unit_test(notices_of_many_controllers),
 		cmocka_unit_test(an_abort_waits_for_storage),

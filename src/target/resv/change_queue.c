@@ -254,7 +254,9 @@ static void batch_committed(struct weft_store_txn *txn, int rc)
 		batch_free(batch);
 	} else if (rc < 0) {
 		if (rc != -ECANCELED)
-			weft_error("%s: a reservation cannot be changed: %s", chq->subsys->nqn,
+			weft_error("%s: %s: %s", chq->subsys->nqn,
+				   txn->in_doubt ? "a reservation may have been changed, or not" :
+						   "a reservation cannot be changed",
 				   strerror(-rc));
 		changes_finish(&batch->changes, SC_GENERIC(INTERNAL));
 		batch_free(batch);
