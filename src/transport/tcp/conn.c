@@ -60,16 +60,21 @@ static void conn_ended(struct tcp_stream *stream, int rc, const char *why)
 
 static void conn_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
 {
+	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 	char peer[WEFT_URI_MAX];
 
-	weft_uri_format(NVMF_TRTYPE_TCP, &tcp_conn_of_stream(stream)->qp.peer, peer, sizeof(peer));
+	weft_timer_stop(stream->sock.reactor, &conn->timer);
+	weft_uri_format(NVMF_TRTYPE_TCP, &conn->qp.peer, peer, sizeof(peer));
 	weft_peer_log(WEFT_LOG_WARN, "%s: %s: %s (FES %u, FEI %u); terminating the connection",
 		      peer, nvme_tcp_type_text(type), fault->why, fault->fes, fault->fei);
 }
 
 static void tcp_close(struct weft_qpair *qp)
 {
-	tcp_stream_close(&tcp_conn_of(qp)->stream);
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	weft_timer_stop(qp->group->reactor, &conn->timer);
+	tcp_stream_close(&conn->stream);
 }
 
 /* --- how long the host stalls ----------------------------------------------------------------- */
@@ -145,7 +150,7 @@ static void tcp_free(struct weft_qpair *qp)
 
 static void setup_expired(struct weft_timer *timer)
 {
-	struct tcp_conn *conn = container_of(timer, struct tcp_conn, stream.timer);
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
 	weft_qpair_close(&conn->qp, "no Connect within %d s", TCP_SETUP_MS / 1000);
 }
@@ -154,9 +159,7 @@ static void tcp_started(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
-	if (conn->stream.state != TCP_STREAM_OPEN)
-		return;
-	weft_timer_stop(qp->group->reactor, &conn->stream.timer);
+	weft_timer_stop(qp->group->reactor, &conn->timer);
 	if (qp->sqid)
 		conn->stream.rules.capsule_data_max = TCP_CAPSULE_BYTES;
 }
@@ -212,8 +215,8 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 
 void tcp_setup_timer_start(struct tcp_conn *conn)
 {
-	conn->stream.timer.fn = setup_expired;
-	weft_timer_set(conn->qp.group->reactor, &conn->stream.timer, TCP_SETUP_MS);
+	conn->timer.fn = setup_expired;
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SETUP_MS);
 }
 
 int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops)

@@ -42,17 +42,20 @@ static void link_ended(struct tcp_stream *stream, int rc, const char *why)
 
 static void link_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
 {
-	weft_link_record_fault(&tcp_link_of_stream(stream)->link, -EPROTO, "%s: %s",
-			       nvme_tcp_type_text(type), fault->why);
+	struct tcp_link *tl = tcp_link_of_stream(stream);
+
+	weft_timer_stop(tl->link.reactor, &tl->setup);
+	weft_link_record_fault(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
 }
 
 /* Also while an H2CTermReq lingers: a user that closes then does not wait for it. */
 static void tcp_link_close(struct weft_link *link)
 {
-	struct tcp_stream *stream = &tcp_link_of(link)->stream;
+	struct tcp_link *tl = tcp_link_of(link);
 
-	if (stream->state < TCP_STREAM_CLOSING)
-		tcp_stream_close(stream);
+	weft_timer_stop(link->reactor, &tl->setup);
+	if (tl->stream.state < TCP_STREAM_CLOSING)
+		tcp_stream_close(&tl->stream);
 }
 
 static void tcp_link_free(struct weft_link *link)
@@ -69,7 +72,7 @@ static void tcp_link_free(struct weft_link *link)
 
 static void setup_expired(struct weft_timer *timer)
 {
-	struct tcp_link *tl = container_of(timer, struct tcp_link, stream.timer);
+	struct tcp_link *tl = container_of(timer, struct tcp_link, setup);
 
 	if (tl->stream.rx_busy)
 		weft_link_close(&tl->link, -ETIMEDOUT,
@@ -93,7 +96,7 @@ static void fill_path_info(struct tcp_link *tl)
 
 void tcp_link_ready(struct tcp_link *tl)
 {
-	weft_timer_stop(tl->link.reactor, &tl->stream.timer);
+	weft_timer_stop(tl->link.reactor, &tl->setup);
 	fill_path_info(tl);
 	tl->link.ops->ready(&tl->link);
 }
@@ -177,8 +180,8 @@ static void begin_setup(struct tcp_link *tl)
 	tl->stream.rules.host = true;
 	tl->link.capsule_max = TCP_LINK_ADMIN_CAPSULE;
 	tcp_link_rx_init(tl);
-	tl->stream.timer.fn = setup_expired;
-	weft_timer_set(tl->link.reactor, &tl->stream.timer, tl->link.options.setup_ms);
+	tl->setup.fn = setup_expired;
+	weft_timer_set(tl->link.reactor, &tl->setup, tl->link.options.setup_ms);
 	send_icreq(tl);
 }
 

@@ -91,7 +91,7 @@ void tcp_rx_parse(struct tcp_stream *stream)
 	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 
 	if (conn->rx_waits_slot && conn->qp.sqsize)
-		weft_timer_stop(conn->qp.group->reactor, &stream->timer);
+		weft_timer_stop(conn->qp.group->reactor, &conn->timer);
 	conn->rx_waits_slot = false;
 	while (stream->state == TCP_STREAM_OPEN && !may_stop_reading(conn))
 		if (!tcp_stream_step(stream, tcp_handle_pdu, tcp_r2t_received))

@@ -55,7 +55,7 @@ void tcp_stream_close(struct tcp_stream *stream)
 	assert(stream->state < TCP_STREAM_CLOSING);
 	stream->state = TCP_STREAM_CLOSING;
 	stream->payload.under_way = false;
-	weft_timer_stop(stream->sock.reactor, &stream->timer);
+	weft_timer_stop(stream->sock.reactor, &stream->linger);
 	tcp_send_queue_stop(&stream->sendq);
 	shutdown(stream->sock.fd, SHUT_RDWR);
 	tcp_stream_finish_close_soon(stream);
@@ -90,7 +90,7 @@ static void term_sent(struct tcp_tx *tx)
 
 static void linger_expired(struct weft_timer *timer)
 {
-	struct tcp_stream *stream = container_of(timer, struct tcp_stream, timer);
+	struct tcp_stream *stream = container_of(timer, struct tcp_stream, linger);
 
 	stream->ops->ended(stream, -ETIMEDOUT, "terminated");
 }
@@ -124,8 +124,7 @@ void tcp_stream_terminate(struct tcp_stream *stream, const void *pdu, uint32_t l
 	stream->payload.under_way = false;
 	build_term(stream, pdu, len, fault);
 	stream->ops->faulty(stream, *(const uint8_t *)pdu, fault);
-	stream->timer.fn = linger_expired;
-	weft_timer_set(stream->sock.reactor, &stream->timer,
+	weft_timer_set(stream->sock.reactor, &stream->linger,
 		       stream->rules.host ? HOST_LINGER_MS : TARGET_LINGER_MS);
 	if (stream->rules.host)
 		tcp_send_queue_drop_unsent(&stream->sendq);
@@ -260,6 +259,7 @@ int tcp_stream_open(struct tcp_stream *stream, struct weft_reactor *r, int fd,
 		return rc;
 	stream->ops = ops;
 	stream->rx_op.done = recv_done;
+	stream->linger.fn = linger_expired;
 	weft_task_init(&stream->finish_close, finish_close);
 	tcp_send_queue_init(&stream->sendq, &stream->sock);
 	stream->sendq.failed = sendq_failed;

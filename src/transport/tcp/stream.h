@@ -66,7 +66,7 @@ struct tcp_stream {
 	struct tcp_send_queue sendq;
 
 	/* The end. */
-	struct weft_timer timer; /* the owner's while OPEN, then lingering */
+	struct weft_timer linger;
 	struct weft_task finish_close;
 	struct tcp_tx term_tx;
 	struct {

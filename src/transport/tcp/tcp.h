@@ -84,8 +84,9 @@ struct tcp_req {
 static_assert(offsetof(struct tcp_req, reply_tx) == 256, "a read's answer is one cache line");
 
 struct tcp_conn {
-	struct weft_qpair qp;     /* first */
-	struct tcp_stream stream; /* its timer: set-up, then waits for slots */
+	struct weft_qpair qp; /* first */
+	struct tcp_stream stream;
+	struct weft_timer timer; /* until Connect: set-up; then a wait for a slot */
 	struct tcp_poll_group *poll_group;
 	uint8_t hpda;
 	uint32_t maxr2t; /* R2Ts that the host takes per command */
