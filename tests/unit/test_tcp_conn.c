@@ -315,6 +315,90 @@ static void no_connect_in_time(void **state)
 	close(h.fd);
 }
 
+/* --- header digests --------------------------------------------------------------------------- */
+
+/* A capsule with data, as far as its header digest, of which one bit is wrong. */
+struct digested {
+	struct nvme_tcp_cmd pdu;
+	uint32_t hdgst;
+};
+static_assert(offsetof(struct digested, hdgst) == sizeof(struct nvme_tcp_cmd), "no gap");
+enum { DIGESTED = sizeof(struct nvme_tcp_cmd) + NVME_TCP_DIGEST };
+
+static struct digested damaged_capsule(unsigned bit)
+{
+	struct digested d = { .pdu.hdr = { .type = NVME_TCP_CMD,
+					   .flags = NVME_TCP_F_HDGST,
+					   .hlen = sizeof(d.pdu),
+					   .pdo = DIGESTED,
+					   .plen = cpu_to_le32(DIGESTED + 512) } };
+
+	d.pdu.sqe.common.opcode = nvme_cmd_write;
+	d.pdu.sqe.common.sgl.type = NVME_SGL_IN_CAPSULE;
+	d.pdu.sqe.common.sgl.length = cpu_to_le32(512);
+	d.hdgst = htole32(nvme_tcp_crc(0, &d.pdu, sizeof(d.pdu)));
+	((uint8_t *)&d)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	return d;
+}
+
+/* What says whether there is a digest, and where. */
+static uint32_t field_of(unsigned bit)
+{
+	switch (bit / 8) {
+	case offsetof(struct nvme_tcp_hdr, type):
+		return 0;
+	case offsetof(struct nvme_tcp_hdr, flags):
+		return bit % 8 ? UINT32_MAX : 1;
+	case offsetof(struct nvme_tcp_hdr, hlen):
+		return 2;
+	default:
+		return UINT32_MAX;
+	}
+}
+
+/* Whatever bit a bad cable turns: the host is told that it is a digest, before data is awaited that
+ * a damaged PLEN speaks of. Another type may be one that has none, or comes at another time. */
+static void damage_is_a_wrong_digest(void **state)
+{
+	for (unsigned bit = 8; bit < 8 * DIGESTED; bit++) {
+		struct digested d = damaged_capsule(bit);
+		uint32_t field = field_of(bit);
+		char name[32];
+		struct host h;
+
+		snprintf(name, sizeof(name), "byte %u, bit %u", bit / 8, bit % 8);
+		start_host(&h, NVME_TCP_DGST_HDR);
+		say(&h, &d, DIGESTED);
+		if (field == UINT32_MAX)
+			hear_term(name, &h, NVME_TCP_FES_HDGST, le32toh(d.hdgst));
+		else
+			hear_term(name, &h, NVME_TCP_FES_FIELD, field);
+		assert_int_equal(h.commands, 0);
+		close(h.fd);
+		await_end(&h);
+	}
+}
+
+/* What is wrong, and was sent so, is told as what it is; also when the digest comes later. */
+static void digest_is_right(void **state)
+{
+	for (size_t first = sizeof(struct nvme_tcp_hdr); first <= DIGESTED; first++) {
+		struct digested d = damaged_capsule(0);
+		struct host h;
+
+		d.pdu.hdr.type = NVME_TCP_CMD;
+		d.pdu.hdr.pdo = 0;
+		d.hdgst = htole32(nvme_tcp_crc(0, &d.pdu, sizeof(d.pdu)));
+		start_host(&h, NVME_TCP_DGST_HDR);
+		say(&h, &d, first);
+		turn(STILL);
+		say(&h, (char *)&d + first, DIGESTED - first);
+		hear_term("PDO", &h, NVME_TCP_FES_FIELD, 3);
+		close(h.fd);
+		await_end(&h);
+	}
+}
+
 /* --- the end ---------------------------------------------------------------------------------- */
 
 static int begin(void **state)
@@ -344,6 +428,8 @@ int main(void)
 		cmocka_unit_test(thaw_moves_no_termination),
 		cmocka_unit_test(termination_outlasts_setup),
 		cmocka_unit_test(no_connect_in_time),
+		cmocka_unit_test(damage_is_a_wrong_digest),
+		cmocka_unit_test(digest_is_right),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

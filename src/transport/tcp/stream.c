@@ -235,6 +235,17 @@ bool tcp_stream_header_digest_ok(struct tcp_stream *stream, const struct nvme_tc
 	return false;
 }
 
+void tcp_stream_refuse_header(struct tcp_stream *stream, const struct nvme_tcp_hdr *hdr,
+			      const char *pdu, uint32_t have, const struct nvme_tcp_fault *fault)
+{
+	uint32_t digested = nvme_tcp_digested_header(hdr, &stream->rules);
+
+	if (digested)
+		stream->want = digested + NVME_TCP_DIGEST;
+	if (have >= stream->want && (!digested || tcp_stream_header_digest_ok(stream, hdr, pdu)))
+		tcp_stream_terminate(stream, pdu, have, fault);
+}
+
 /* --- the beginning ---------------------------------------------------------------------------- */
 
 static void sendq_failed(struct tcp_send_queue *sendq, int rc)

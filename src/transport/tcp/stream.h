@@ -92,6 +92,10 @@ void tcp_stream_finish_close_soon(struct tcp_stream *stream);
 /* Of a PDU, in a stream with header digests; terminates the stream if it is wrong. */
 bool tcp_stream_header_digest_ok(struct tcp_stream *stream, const struct nvme_tcp_hdr *hdr,
 				 const char *pdu);
+/* A header that breaks a rule, of which @have bytes are here: terminates the stream with @fault, or
+ * because of the header's digest if that is wrong; waits until it is here. */
+void tcp_stream_refuse_header(struct tcp_stream *stream, const struct nvme_tcp_hdr *hdr,
+			      const char *pdu, uint32_t have, const struct nvme_tcp_fault *fault);
 /* Of the payload, whose data is in its place; the digest is at @head. */
 bool tcp_stream_payload_digest_ok(const struct tcp_stream *stream);
 /* Of the next @len bytes. */
