@@ -315,6 +315,146 @@ static void no_connect_in_time(void **state)
 	close(h.fd);
 }
 
+/* --- the receiver ----------------------------------------------------------------------------- */
+
+static enum tcp_rx_state rx_state(const struct host *h)
+{
+	return tcp_conn_of(h->qp)->rx_state;
+}
+
+static void hear_resps(const struct host *h, uint16_t first, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		hear_resp(h, (uint16_t)(first + i));
+}
+
+static void reply_to_held(struct host *h)
+{
+	h->holds = false;
+	for (uint32_t i = 0; i < h->qp->high_water; i++) {
+		struct weft_req *req = weft_qpair_req(h->qp, i);
+
+		if (req && req->state == WEFT_REQ_EXECUTING)
+			weft_req_reply(req, 0);
+	}
+}
+
+/* More commands than the queue holds wait where they are, also while the group is frozen, and are
+ * done when there is room. */
+static void commands_wait_for_a_slot(void **state)
+{
+	struct host h;
+
+	for (int frozen = 0; frozen < 2; frozen++) {
+		start_host(&h, 0);
+		h.holds = true;
+		for (uint16_t cid = 0; cid < DEPTH + 2; cid++)
+			say_command(&h, nvme_cmd_flush, cid);
+		turn(STILL);
+		assert_int_equal(h.commands, DEPTH);
+		assert_int_equal(rx_state(&h), TCP_RX_WAITS_SLOT);
+		if (frozen) {
+			weft_poll_group_freeze(group);
+			weft_poll_group_thaw(group);
+			assert_int_equal(rx_state(&h), TCP_RX_WAITS_SLOT);
+		}
+		later(TCP_SLOT_WAIT_MS - 100);
+		turn(STILL);
+		reply_to_held(&h);
+		hear_resps(&h, 0, DEPTH + 2);
+		assert_int_equal(rx_state(&h), TCP_RX_RECEIVING);
+		later(TCP_SLOT_WAIT_MS + 100); /* it does not wait any more */
+		turn(STILL);
+		close(h.fd);
+		await_end(&h);
+		assert_string_equal(h.why, "closed by the host");
+	}
+}
+
+static void no_slot_in_time(void **state)
+{
+	struct host h;
+
+	start_host(&h, 0);
+	h.holds = true;
+	for (uint16_t cid = 0; cid <= DEPTH; cid++)
+		say_command(&h, nvme_cmd_flush, cid);
+	turn(STILL);
+	later(TCP_SLOT_WAIT_MS + 100);
+	await_end(&h);
+	assert_string_equal(h.why, "more commands than the queue holds");
+	close(h.fd);
+}
+
+/* Before Connect there is one slot, and the time is the set-up's. */
+static void strangers_wait_for_a_slot(void **state)
+{
+	struct host h;
+
+	set_up_host(&h, 0);
+	h.holds = true;
+	say_command(&h, nvme_cmd_flush, 0);
+	say_command(&h, nvme_cmd_flush, 1);
+	turn(STILL);
+	assert_int_equal(rx_state(&h), TCP_RX_WAITS_SLOT);
+	later(TCP_SLOT_WAIT_MS + 100);
+	turn(STILL);
+	weft_qpair_start(h.qp, 1, DEPTH, false);
+	reply_to_held(&h);
+	hear_resps(&h, 0, 2);
+	close(h.fd);
+	await_end(&h);
+	assert_string_equal(h.why, "closed by the host");
+}
+
+/* What comes while the group is frozen stays in the socket. */
+static void frozen_does_not_read(void **state)
+{
+	struct host h;
+
+	start_host(&h, 0);
+	weft_poll_group_freeze(group);
+	turn(STILL);
+	assert_int_equal(rx_state(&h), TCP_RX_FROZEN);
+	say_command(&h, nvme_cmd_flush, 0);
+	turn(STILL);
+	assert_int_equal(h.commands + h.qp->parked, 0);
+	weft_poll_group_thaw(group);
+	hear_resp(&h, 0);
+	close(h.fd);
+	await_end(&h);
+}
+
+/* A write that waited for a buffer when the group was frozen gets one, and then its data. */
+static void frozen_reads_what_it_asks_for(void **state)
+{
+	struct weft_pool *pool = weft_bufs_pool(&group->anon_in, DATA);
+	struct nvme_tcp_data r2t;
+	struct host h;
+	void *kept[4096];
+	unsigned n = 0;
+
+	start_host(&h, 0);
+	while ((kept[n] = weft_pool_take(pool)))
+		assert_true(++n < sizeof(kept) / sizeof(kept[0]));
+	say_command(&h, nvme_cmd_write, 0);
+	turn(STILL);
+	assert_int_equal(h.held->state, WEFT_REQ_NEED_BUFFER);
+	weft_poll_group_freeze(group);
+	turn(STILL);
+	while (n)
+		weft_pool_give(pool, kept[--n]);
+	hear_r2t(&h, &r2t);
+	say_data(&h, &r2t, 0);
+	hear_resp(&h, 0);
+	assert_int_equal(h.fetched, 1);
+	turn(STILL);
+	assert_null(h.qp->transport->busy_reason(h.qp));
+	weft_poll_group_thaw(group);
+	close(h.fd);
+	await_end(&h);
+}
+
 /* --- header digests --------------------------------------------------------------------------- */
 
 /* A capsule with data, as far as its header digest, of which one bit is wrong. */
@@ -428,6 +568,11 @@ int main(void)
 		cmocka_unit_test(thaw_moves_no_termination),
 		cmocka_unit_test(termination_outlasts_setup),
 		cmocka_unit_test(no_connect_in_time),
+		cmocka_unit_test(commands_wait_for_a_slot),
+		cmocka_unit_test(no_slot_in_time),
+		cmocka_unit_test(strangers_wait_for_a_slot),
+		cmocka_unit_test(frozen_does_not_read),
+		cmocka_unit_test(frozen_reads_what_it_asks_for),
 		cmocka_unit_test(damage_is_a_wrong_digest),
 		cmocka_unit_test(digest_is_right),
 	};

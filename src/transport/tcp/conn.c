@@ -92,7 +92,7 @@ static bool is_write_or_compare(const struct weft_req *req)
  * full of commands that wait for it. */
 static bool rx_blocked_by_storage(struct tcp_conn *conn)
 {
-	if (!conn->rx_waits_chunk)
+	if (conn->rx_state != TCP_RX_WAITS_CHUNK)
 		return false;
 	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
 		struct weft_req *req = weft_qpair_req(&conn->qp, i);

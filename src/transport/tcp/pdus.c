@@ -130,7 +130,7 @@ static void slot_wait_expired(struct weft_timer *timer)
 /* This is normal for a moment: the host has a reply before we see that its send has completed. */
 static void wait_for_slot(struct tcp_conn *conn)
 {
-	conn->rx_waits_slot = true;
+	tcp_rx_enter(conn, TCP_RX_WAITS_SLOT);
 	if (!conn->qp.sqsize) /* the timer runs already, for Connect */
 		return;
 	conn->timer.fn = slot_wait_expired;

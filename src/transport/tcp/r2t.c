@@ -94,6 +94,8 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	treq->asked_ns = weft_reactor_now_ns(req->qp->group->reactor);
 	treq->owed = len;
 	conn->owed += len;
+	if (conn->rx_state == TCP_RX_FROZEN)
+		tcp_rx_resume_soon(conn);
 	treq->digest_failed = false;
 	treq->r2t_sending = true;
 	treq->r2t_tx.fill = fill_r2ts;

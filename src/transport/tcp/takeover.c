@@ -31,7 +31,7 @@ void tcp_freeze(struct weft_qpair *qp)
 	if (conn->stream.state == TCP_STREAM_TERMINATING)
 		weft_qpair_close(qp, "terminated");
 	else
-		tcp_rx_pause(conn);
+		tcp_rx_freeze(conn);
 }
 
 const char *tcp_busy_reason(struct weft_qpair *qp)
@@ -56,7 +56,7 @@ void tcp_thaw(struct weft_qpair *qp)
 		tcp_setup_timer_start(conn);
 	tcp_run_parked(conn);
 	tcp_chunk_recheck(conn);
-	tcp_rx_resume(conn);
+	tcp_rx_thaw(conn);
 }
 
 /* --- export ----------------------------------------------------------------------------------- */
