@@ -55,7 +55,8 @@ struct host {
 	struct weft_qpair *qp; /* NULL: it has ended */
 	char why[160];
 	unsigned commands, fetched;
-	bool holds;            /* the user keeps commands, and fetches nothing */
+	bool holds;            /* the user has commands, and replies when the case says so */
+	bool keeps;            /* also when the connection is lost */
 	struct weft_req *held; /* the last one */
 };
 
@@ -73,9 +74,11 @@ static void on_command(struct weft_req *req)
 
 	h->commands++;
 	h->held = req;
-	if (!h->holds && req->cmd.common.opcode == nvme_cmd_write)
+	if (h->holds || h->keeps)
+		return;
+	if (req->cmd.common.opcode == nvme_cmd_write)
 		weft_req_fetch(req, DATA, on_fetched);
-	else if (!h->holds)
+	else
 		weft_req_reply(req, 0);
 }
 
@@ -455,6 +458,54 @@ static void frozen_reads_what_it_asks_for(void **state)
 	await_end(&h);
 }
 
+/* --- the end of a connection ------------------------------------------------------------------ */
+
+/* A write is aborted while its connection closes and the kernel still has its buffer: others get
+ * that when the socket is closed, and not before. */
+static void aborted_while_the_kernel_receives(void **state)
+{
+	struct nvme_tcp_data r2t;
+	struct host h;
+
+	start_host(&h, 0);
+	say_command(&h, nvme_cmd_write, 0);
+	hear_r2t(&h, &r2t);
+	say(&h,
+	    &(struct nvme_tcp_data){
+		    .hdr = { NVME_TCP_H2C_DATA, NVME_TCP_F_LAST, 24, 24, cpu_to_le32(24 + DATA) },
+		    .cccid = r2t.cccid,
+		    .ttag = r2t.ttag,
+		    .datal = cpu_to_le32(DATA) },
+	    24);
+	turn(STILL);
+	assert_true(tcp_conn_of(h.qp)->stream.payload.under_way);
+	weft_qpair_close(h.qp, "by the test");
+	assert_true(tcp_conn_of(h.qp)->stream.rx_busy);
+	assert_true(weft_req_abort(h.held, NVME_SC_ABORT_REQ));
+	assert_int_equal(h.held->state, WEFT_REQ_DRAINING);
+	assert_non_null(h.held->in.at);
+	await_end(&h);
+	close(h.fd);
+}
+
+/* What the user has when the socket is closed comes back later. */
+static void closed_when_all_is_back(void **state)
+{
+	struct host h;
+
+	start_host(&h, 0);
+	h.keeps = true;
+	say_command(&h, nvme_cmd_flush, 0);
+	turn(STILL);
+	close(h.fd);
+	turn(STILL);
+	assert_non_null(h.qp);
+	assert_int_equal(tcp_conn_of(h.qp)->stream.state, TCP_STREAM_CLOSED);
+	weft_req_reply(h.held, 0);
+	assert_non_null(h.qp); /* never from inside this call */
+	await_end(&h);
+}
+
 /* --- header digests --------------------------------------------------------------------------- */
 
 /* A capsule with data, as far as its header digest, of which one bit is wrong. */
@@ -573,6 +624,8 @@ int main(void)
 		cmocka_unit_test(strangers_wait_for_a_slot),
 		cmocka_unit_test(frozen_does_not_read),
 		cmocka_unit_test(frozen_reads_what_it_asks_for),
+		cmocka_unit_test(aborted_while_the_kernel_receives),
+		cmocka_unit_test(closed_when_all_is_back),
 		cmocka_unit_test(damage_is_a_wrong_digest),
 		cmocka_unit_test(digest_is_right),
 	};

@@ -28,8 +28,19 @@ static void release_draining(struct tcp_conn *conn)
 	}
 }
 
-/* The socket is closed: every request that waits for the host or for a buffer gets its then(). */
-static void conn_aborted(struct tcp_stream *stream)
+/* When every request is back. */
+static void conn_finish_close(struct weft_task *task)
+{
+	struct tcp_conn *conn = container_of(task, struct tcp_conn, finish_close);
+
+	if (conn->qp.inflight)
+		return;
+	weft_task_cancel(&conn->finish_close);
+	conn->qp.ops->closed(&conn->qp);
+}
+
+/* Every request that waits for the host or for a buffer gets its then(). */
+static void conn_closed(struct tcp_stream *stream)
 {
 	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 
@@ -39,18 +50,17 @@ static void conn_aborted(struct tcp_stream *stream)
 	weft_qpair_abort_all(&conn->qp);
 	release_draining(conn);
 	conn->qp.ops->closing(&conn->qp);
+	conn_finish_close(&conn->finish_close);
 }
 
-static bool conn_in_use(struct tcp_stream *stream)
+static void tcp_slot_freed(struct weft_qpair *qp)
 {
-	return tcp_conn_of_stream(stream)->qp.inflight;
-}
+	struct tcp_conn *conn = tcp_conn_of(qp);
 
-static void conn_closed(struct tcp_stream *stream)
-{
-	struct weft_qpair *qp = &tcp_conn_of_stream(stream)->qp;
-
-	qp->ops->closed(qp);
+	if (conn->stream.state == TCP_STREAM_CLOSED)
+		weft_reactor_defer(qp->group->reactor, &conn->finish_close);
+	else if (conn->rx_state == TCP_RX_WAITS_SLOT)
+		tcp_rx_resume_soon(conn);
 }
 
 static void conn_ended(struct tcp_stream *stream, int rc, const char *why)
@@ -169,8 +179,6 @@ static const struct tcp_stream_ops stream_ops = {
 	.received = tcp_rx_parse,
 	.faulty = conn_faulty,
 	.ended = conn_ended,
-	.aborted = conn_aborted,
-	.in_use = conn_in_use,
 	.closed = conn_closed,
 };
 
@@ -207,6 +215,7 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 		return rc;
 	}
 	conn->poll_group = tcp_poll_group_of(group);
+	weft_task_init(&conn->finish_close, conn_finish_close);
 	tcp_tx_init(conn);
 	tcp_rx_init(conn);
 	*out = conn;

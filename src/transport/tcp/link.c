@@ -19,15 +19,11 @@
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void link_aborted(struct tcp_stream *stream)
-{
-	tcp_send_queue_clear(&stream->sendq);
-}
-
 static void link_closed(struct tcp_stream *stream)
 {
 	struct weft_link *link = &tcp_link_of_stream(stream)->link;
 
+	tcp_send_queue_clear(&stream->sendq);
 	link->ops->closed(link);
 }
 
@@ -159,7 +155,6 @@ static const struct tcp_stream_ops stream_ops = {
 	.received = tcp_link_parse,
 	.faulty = link_faulty,
 	.ended = link_ended,
-	.aborted = link_aborted,
 	.closed = link_closed,
 };
 

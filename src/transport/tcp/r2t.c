@@ -103,13 +103,13 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 }
 
 /* A host that is still there sends what it was asked for, and it must go somewhere: the request
- * keeps its buffer until then. */
+ * keeps its buffer until then, or until the kernel cannot receive into it any more. */
 bool tcp_abort_fetch(struct weft_req *req)
 {
 	struct tcp_req *treq = tcp_req_of(req);
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	if (conn->stream.state == TCP_STREAM_CLOSING) {
+	if (conn->stream.state == TCP_STREAM_CLOSED) {
 		conn->owed -= treq->owed;
 		treq->owed = 0;
 	}

@@ -151,16 +151,6 @@ static void resume_task(struct weft_task *task)
 		resume(conn);
 }
 
-void tcp_slot_freed(struct weft_qpair *qp)
-{
-	struct tcp_conn *conn = tcp_conn_of(qp);
-
-	if (conn->stream.state >= TCP_STREAM_CLOSING)
-		tcp_stream_finish_close_soon(&conn->stream);
-	else if (conn->rx_state == TCP_RX_WAITS_SLOT)
-		tcp_rx_resume_soon(conn);
-}
-
 void tcp_rx_init(struct tcp_conn *conn)
 {
 	conn->stream.rx_iov = conn->rx_iov;

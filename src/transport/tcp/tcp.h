@@ -96,6 +96,7 @@ enum tcp_rx_state {                   /* see rx.c */
 struct tcp_conn {
 	struct weft_qpair qp; /* first */
 	struct tcp_stream stream;
+	struct weft_task finish_close;
 	struct weft_timer timer; /* until Connect: set-up; then a wait for a slot */
 	struct tcp_poll_group *poll_group;
 	uint8_t hpda;
@@ -163,7 +164,6 @@ void tcp_rx_thaw(struct tcp_conn *conn);
 /* The one function that changes the receiver's state. */
 void tcp_rx_enter(struct tcp_conn *conn, enum tcp_rx_state state);
 void tcp_rx_resume_soon(struct tcp_conn *conn); /* what it waited for is here */
-void tcp_slot_freed(struct weft_qpair *qp);
 
 /* chunks.c */
 /* conn->chunk becomes a fresh one, with the bytes that are not parsed; false: there is none. */
