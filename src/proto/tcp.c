@@ -157,6 +157,16 @@ int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rul
 		      check_no_data(hdr, type->data, shape, fault);
 }
 
+uint32_t nvme_tcp_digested_header(const struct nvme_tcp_hdr *hdr,
+				  const struct nvme_tcp_rules *rules)
+{
+	const struct pdu_type *type = known_type(hdr->type);
+
+	if (!rules->hdgst || !type || !type->digests || type->from_host == rules->host)
+		return 0;
+	return hdr->hlen == type->hlen && hdr->flags & NVME_TCP_F_HDGST ? hdr->hlen : 0;
+}
+
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault)
 {
 	if (icreq->pfv)

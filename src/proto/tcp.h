@@ -136,6 +136,10 @@ struct nvme_tcp_shape {
  * can be received: the shape is consistent with PLEN. -EPROTO with @fault filled otherwise. */
 int nvme_tcp_check_hdr(const struct nvme_tcp_hdr *hdr, const struct nvme_tcp_rules *rules,
 		       struct nvme_tcp_shape *shape, struct nvme_tcp_fault *fault);
+/* Bytes of a header that its digest follows, as far as type, HLEN and HDGSTF say so; 0: none does. A
+ * header that is refused may have been damaged on its way, and then the digest is what is wrong. */
+uint32_t nvme_tcp_digested_header(const struct nvme_tcp_hdr *hdr,
+				  const struct nvme_tcp_rules *rules);
 int nvme_tcp_check_icreq(const struct nvme_tcp_icreq *icreq, struct nvme_tcp_fault *fault);
 int nvme_tcp_check_icresp(const struct nvme_tcp_icresp *icresp, struct nvme_tcp_fault *fault);
 

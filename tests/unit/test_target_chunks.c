@@ -450,7 +450,7 @@ static uint64_t owes_data_since(void (*send_more)(void))
 	conn = conn_of(other);
 	raw_host_send(other, &sqe, NULL, BLOCK);
 	send_more();
-	for (unsigned turns = 0; !conn->rx_waits_chunk; turns++) {
+	for (unsigned turns = 0; conn->rx_state != TCP_RX_WAITS_CHUNK; turns++) {
 		assert_true(turns < TURNS_MAX);
 		turn(1);
 	}

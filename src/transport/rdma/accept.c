@@ -156,7 +156,6 @@ static int create_conn_resources(struct rdma_conn *conn, const struct rdma_conn_
 		rc = send_accept(conn, err);
 	if (rc == 0)
 		return 0;
-	rdma_poller_remove_conn(conn); /* completions of its receives find no connection now */
 	rdma_conn_destroy_qp(conn);
 	goto end_receives;
 

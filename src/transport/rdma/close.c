@@ -47,11 +47,11 @@ void rdma_conn_qp_enter(struct rdma_conn *conn, enum rdma_qp_state state)
 void rdma_conn_destroy_qp(struct rdma_conn *conn)
 {
 	rdma_conn_qp_enter(conn, RDMA_QP_DESTROYED);
+	rdma_poller_remove_conn(conn); /* completions of its receives find no connection now */
 	rdma_cq_drain(&conn->cq->cq);
 	rdma_async_events_remove(&conn->events);
 	rdma_verbs->destroy_qp(conn->id);
 	rdma_cq_drain(&conn->cq->cq);
-	rdma_poller_remove_conn(conn);
 	conn->cq->room += conn->wrs_max;
 	if (conn->poller->uses_srq)
 		return;

@@ -34,10 +34,8 @@ void rdma_poller_remove_conn(struct rdma_conn *conn)
 {
 	struct rdma_conn **at = conn_bucket(conn->poller, conn->qp_num);
 
-	while (*at && *at != conn)
-		at = &(*at)->next;
-	if (!*at)
-		return;
+	for (; *at != conn; at = &(*at)->next)
+		assert(*at);
 	*at = conn->next;
 	assert(conn->poller->claimed >= conn->depth);
 	conn->poller->claimed -= conn->depth;

@@ -118,7 +118,7 @@ void tcp_chunk_wait(struct tcp_conn *conn)
 {
 	struct weft_rx_quota *rx_quota = conn->qp.rx_quota;
 
-	conn->rx_waits_chunk = true;
+	tcp_rx_enter(conn, TCP_RX_WAITS_CHUNK);
 	if (!rx_quota)
 		return;
 	weft_list_push(&rx_quota->waiting, &conn->chunk_wait);
@@ -128,12 +128,17 @@ void tcp_chunk_wait(struct tcp_conn *conn)
 
 void tcp_chunk_cancel_wait(struct tcp_conn *conn)
 {
-	if (!conn->rx_waits_chunk)
+	if (conn->rx_state != TCP_RX_WAITS_CHUNK)
 		return;
-	conn->rx_waits_chunk = false;
 	weft_list_remove(&conn->chunk_wait);
 	if (conn->qp.rx_quota)
 		update_quota_waiters(conn->poll_group, conn->qp.rx_quota);
+}
+
+static void end_wait(struct tcp_conn *conn)
+{
+	tcp_chunk_cancel_wait(conn);
+	tcp_rx_resume_soon(conn);
 }
 
 bool tcp_has_chunk_waiters(const struct weft_poll_group *group)
@@ -153,8 +158,7 @@ void tcp_serve_chunk_waiters(struct weft_poll_group *group)
 						     chunk_wait);
 
 		switch_to_spare_chunk(conn);
-		tcp_chunk_cancel_wait(conn);
-		weft_reactor_defer(group->reactor, &conn->parse_again);
+		end_wait(conn);
 	}
 }
 
@@ -207,10 +211,9 @@ static void free_chunk(struct tcp_conn *conn, struct tcp_chunk *chunk)
  * pair: the connection needs no spare chunk. */
 void tcp_chunk_recheck(struct tcp_conn *conn)
 {
-	if (!conn->rx_waits_chunk || (conn->chunk->refs > 1 && !is_pinned_by_fused_first(conn)))
-		return;
-	tcp_chunk_cancel_wait(conn);
-	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
+	if (conn->rx_state == TCP_RX_WAITS_CHUNK &&
+	    (conn->chunk->refs == 1 || is_pinned_by_fused_first(conn)))
+		end_wait(conn);
 }
 
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk)

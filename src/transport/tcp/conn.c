@@ -28,8 +28,19 @@ static void release_draining(struct tcp_conn *conn)
 	}
 }
 
-/* The socket is closed: every request that waits for the host or for a buffer gets its then(). */
-static void conn_aborted(struct tcp_stream *stream)
+/* When every request is back. */
+static void conn_finish_close(struct weft_task *task)
+{
+	struct tcp_conn *conn = container_of(task, struct tcp_conn, finish_close);
+
+	if (conn->qp.inflight)
+		return;
+	weft_task_cancel(&conn->finish_close);
+	conn->qp.ops->closed(&conn->qp);
+}
+
+/* Every request that waits for the host or for a buffer gets its then(). */
+static void conn_closed(struct tcp_stream *stream)
 {
 	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 
@@ -39,18 +50,17 @@ static void conn_aborted(struct tcp_stream *stream)
 	weft_qpair_abort_all(&conn->qp);
 	release_draining(conn);
 	conn->qp.ops->closing(&conn->qp);
+	conn_finish_close(&conn->finish_close);
 }
 
-static bool conn_in_use(struct tcp_stream *stream)
+static void tcp_slot_freed(struct weft_qpair *qp)
 {
-	return tcp_conn_of_stream(stream)->qp.inflight;
-}
+	struct tcp_conn *conn = tcp_conn_of(qp);
 
-static void conn_closed(struct tcp_stream *stream)
-{
-	struct weft_qpair *qp = &tcp_conn_of_stream(stream)->qp;
-
-	qp->ops->closed(qp);
+	if (conn->stream.state == TCP_STREAM_CLOSED)
+		weft_reactor_defer(qp->group->reactor, &conn->finish_close);
+	else if (conn->rx_state == TCP_RX_WAITS_SLOT)
+		tcp_rx_resume_soon(conn);
 }
 
 static void conn_ended(struct tcp_stream *stream, int rc, const char *why)
@@ -60,16 +70,21 @@ static void conn_ended(struct tcp_stream *stream, int rc, const char *why)
 
 static void conn_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
 {
+	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 	char peer[WEFT_URI_MAX];
 
-	weft_uri_format(NVMF_TRTYPE_TCP, &tcp_conn_of_stream(stream)->qp.peer, peer, sizeof(peer));
+	weft_timer_stop(stream->sock.reactor, &conn->timer);
+	weft_uri_format(NVMF_TRTYPE_TCP, &conn->qp.peer, peer, sizeof(peer));
 	weft_peer_log(WEFT_LOG_WARN, "%s: %s: %s (FES %u, FEI %u); terminating the connection",
 		      peer, nvme_tcp_type_text(type), fault->why, fault->fes, fault->fei);
 }
 
 static void tcp_close(struct weft_qpair *qp)
 {
-	tcp_stream_close(&tcp_conn_of(qp)->stream);
+	struct tcp_conn *conn = tcp_conn_of(qp);
+
+	weft_timer_stop(qp->group->reactor, &conn->timer);
+	tcp_stream_close(&conn->stream);
 }
 
 /* What the host sent before it ended the connection is not looked at any more. */
@@ -94,7 +109,7 @@ static bool is_write_or_compare(const struct weft_req *req)
  * full of commands that wait for it. */
 static bool rx_blocked_by_storage(struct tcp_conn *conn)
 {
-	if (!conn->rx_waits_chunk)
+	if (conn->rx_state != TCP_RX_WAITS_CHUNK)
 		return false;
 	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
 		struct weft_req *req = weft_qpair_req(&conn->qp, i);
@@ -152,7 +167,7 @@ static void tcp_free(struct weft_qpair *qp)
 
 static void setup_expired(struct weft_timer *timer)
 {
-	struct tcp_conn *conn = container_of(timer, struct tcp_conn, stream.timer);
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
 	weft_qpair_close(&conn->qp, "no Connect within %d s", TCP_SETUP_MS / 1000);
 }
@@ -161,9 +176,7 @@ static void tcp_started(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
-	if (conn->stream.state != TCP_STREAM_OPEN)
-		return;
-	weft_timer_stop(qp->group->reactor, &conn->stream.timer);
+	weft_timer_stop(qp->group->reactor, &conn->timer);
 	if (qp->sqid)
 		conn->stream.rules.capsule_data_max = TCP_CAPSULE_BYTES;
 }
@@ -173,8 +186,6 @@ static const struct tcp_stream_ops stream_ops = {
 	.received = tcp_rx_parse,
 	.faulty = conn_faulty,
 	.ended = conn_ended,
-	.aborted = conn_aborted,
-	.in_use = conn_in_use,
 	.closed = conn_closed,
 };
 
@@ -211,6 +222,7 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 		return rc;
 	}
 	conn->poll_group = tcp_poll_group_of(group);
+	weft_task_init(&conn->finish_close, conn_finish_close);
 	tcp_tx_init(conn);
 	tcp_rx_init(conn);
 	*out = conn;
@@ -219,8 +231,8 @@ int tcp_conn_new(struct tcp_conn **out, struct weft_poll_group *group, int fd,
 
 void tcp_setup_timer_start(struct tcp_conn *conn)
 {
-	conn->stream.timer.fn = setup_expired;
-	weft_timer_set(conn->qp.group->reactor, &conn->stream.timer, TCP_SETUP_MS);
+	conn->timer.fn = setup_expired;
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SETUP_MS);
 }
 
 int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_ops *ops)

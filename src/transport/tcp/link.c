@@ -19,15 +19,11 @@
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
-static void link_aborted(struct tcp_stream *stream)
-{
-	tcp_send_queue_clear(&stream->sendq);
-}
-
 static void link_closed(struct tcp_stream *stream)
 {
 	struct weft_link *link = &tcp_link_of_stream(stream)->link;
 
+	tcp_send_queue_clear(&stream->sendq);
 	link->ops->closed(link);
 }
 
@@ -70,21 +66,24 @@ static void refuse_other_protocol(struct tcp_stream *stream)
 
 static void link_faulty(struct tcp_stream *stream, uint8_t type, const struct nvme_tcp_fault *fault)
 {
+	struct tcp_link *tl = tcp_link_of_stream(stream);
+
+	weft_timer_stop(tl->link.reactor, &tl->setup);
 	if (!stream->rules.ready && !nvme_tcp_type_is_known(type)) {
 		refuse_other_protocol(stream);
 		return;
 	}
-	weft_link_record_fault(&tcp_link_of_stream(stream)->link, -EPROTO, "%s: %s",
-			       nvme_tcp_type_text(type), fault->why);
+	weft_link_record_fault(&tl->link, -EPROTO, "%s: %s", nvme_tcp_type_text(type), fault->why);
 }
 
 /* Also while an H2CTermReq lingers: a user that closes then does not wait for it. */
 static void tcp_link_close(struct weft_link *link)
 {
-	struct tcp_stream *stream = &tcp_link_of(link)->stream;
+	struct tcp_link *tl = tcp_link_of(link);
 
-	if (stream->state < TCP_STREAM_CLOSING)
-		tcp_stream_close(stream);
+	weft_timer_stop(link->reactor, &tl->setup);
+	if (tl->stream.state < TCP_STREAM_CLOSING)
+		tcp_stream_close(&tl->stream);
 }
 
 static void tcp_link_free(struct weft_link *link)
@@ -101,7 +100,7 @@ static void tcp_link_free(struct weft_link *link)
 
 static void setup_expired(struct weft_timer *timer)
 {
-	struct tcp_link *tl = container_of(timer, struct tcp_link, stream.timer);
+	struct tcp_link *tl = container_of(timer, struct tcp_link, setup);
 
 	if (tl->stream.rx_busy)
 		weft_link_close(&tl->link, -ETIMEDOUT,
@@ -125,7 +124,7 @@ static void fill_path_info(struct tcp_link *tl)
 
 void tcp_link_ready(struct tcp_link *tl)
 {
-	weft_timer_stop(tl->link.reactor, &tl->stream.timer);
+	weft_timer_stop(tl->link.reactor, &tl->setup);
 	fill_path_info(tl);
 	tl->link.ops->ready(&tl->link);
 }
@@ -188,7 +187,6 @@ static const struct tcp_stream_ops stream_ops = {
 	.received = tcp_link_parse,
 	.faulty = link_faulty,
 	.ended = link_ended,
-	.aborted = link_aborted,
 	.closed = link_closed,
 };
 
@@ -209,8 +207,8 @@ static void begin_setup(struct tcp_link *tl)
 	tl->stream.rules.host = true;
 	tl->link.capsule_max = TCP_LINK_ADMIN_CAPSULE;
 	tcp_link_rx_init(tl);
-	tl->stream.timer.fn = setup_expired;
-	weft_timer_set(tl->link.reactor, &tl->stream.timer, tl->link.options.setup_ms);
+	tl->setup.fn = setup_expired;
+	weft_timer_set(tl->link.reactor, &tl->setup, tl->link.options.setup_ms);
 	send_icreq(tl);
 }
 

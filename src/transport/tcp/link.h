@@ -64,9 +64,10 @@ static_assert(offsetof(struct tcp_link_slot, h2c_pdu.hdgst) ==
 	      "no gap before the digest");
 
 struct tcp_link {
-	struct weft_link link;    /* first */
-	struct tcp_stream stream; /* its timer: set-up */
-	char why[64];             /* a fault with a number in it */
+	struct weft_link link; /* first */
+	struct tcp_stream stream;
+	struct weft_timer setup;
+	char why[64]; /* a fault with a number in it */
 	uint8_t cpda;
 	uint32_t h2c_max;
 

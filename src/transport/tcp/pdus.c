@@ -122,7 +122,7 @@ static void tcp_req_init(struct tcp_req *treq, const char *pdu)
 
 static void slot_wait_expired(struct weft_timer *timer)
 {
-	struct tcp_conn *conn = container_of(timer, struct tcp_conn, stream.timer);
+	struct tcp_conn *conn = container_of(timer, struct tcp_conn, timer);
 
 	weft_qpair_close(&conn->qp, "more commands than the queue holds");
 }
@@ -130,11 +130,11 @@ static void slot_wait_expired(struct weft_timer *timer)
 /* This is normal for a moment: the host has a reply before we see that its send has completed. */
 static void wait_for_slot(struct tcp_conn *conn)
 {
-	conn->rx_waits_slot = true;
+	tcp_rx_enter(conn, TCP_RX_WAITS_SLOT);
 	if (!conn->qp.sqsize) /* the timer runs already, for Connect */
 		return;
-	conn->stream.timer.fn = slot_wait_expired;
-	weft_timer_set(conn->qp.group->reactor, &conn->stream.timer, TCP_SLOT_WAIT_MS);
+	conn->timer.fn = slot_wait_expired;
+	weft_timer_set(conn->qp.group->reactor, &conn->timer, TCP_SLOT_WAIT_MS);
 }
 
 /* false: no slot is free, the capsule stays where it is. */

@@ -9,7 +9,6 @@
  *
  * Invariant: treq->owed is the sum of its R2Ts' left; conn->owed the sum over requests. */
 #include <assert.h>
-#include <errno.h>
 
 #include "proto/status.h"
 #include "transport/tcp/tcp.h"
@@ -94,6 +93,8 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 	treq->asked_ns = weft_reactor_now_ns(req->qp->group->reactor);
 	treq->owed = len;
 	conn->owed += len;
+	if (conn->rx_state == TCP_RX_FROZEN)
+		tcp_rx_resume_soon(conn);
 	treq->digest_failed = false;
 	treq->r2t_sending = true;
 	treq->r2t_tx.fill = fill_r2ts;
@@ -102,23 +103,17 @@ void tcp_fetch(struct weft_req *req, uint32_t len)
 }
 
 /* A host that is still there sends what it was asked for, and it must go somewhere: the request
- * keeps its buffer until then. */
+ * keeps its buffer until then, or until the kernel cannot receive into it any more. */
 bool tcp_abort_fetch(struct weft_req *req)
 {
 	struct tcp_req *treq = tcp_req_of(req);
 	struct tcp_conn *conn = tcp_conn_of(req->qp);
 
-	if (conn->stream.state == TCP_STREAM_CLOSING) {
+	if (conn->stream.state == TCP_STREAM_CLOSED) {
 		conn->owed -= treq->owed;
 		treq->owed = 0;
 	}
 	return true;
-}
-
-static int reject_data(struct nvme_tcp_fault *fault, uint16_t fes, size_t fei, const char *why)
-{
-	*fault = (struct nvme_tcp_fault){ .fes = fes, .fei = (uint32_t)fei, .why = why };
-	return -EPROTO;
 }
 
 static struct tcp_req *req_by_ttag(struct tcp_conn *conn, uint32_t tag, uint32_t *number)
@@ -144,23 +139,27 @@ int tcp_r2t_match(struct tcp_conn *conn, const struct nvme_tcp_data *pdu,
 	struct tcp_r2t *r2t;
 
 	if (!treq)
-		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, ttag),
-				   "no R2T has this TTAG");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, ttag),
+				       "no R2T has this TTAG");
 	if (pdu->cccid != treq->req.cmd.common.cid)
-		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, cccid),
-				   "CCCID is not the R2T's");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, cccid),
+				       "CCCID is not the R2T's");
 	r2t = &treq->r2ts[number];
 	if (offset != r2t->offset)
-		return reject_data(fault, NVME_TCP_FES_RANGE, 0,
-				   "DATAO is not where the R2T goes on");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_RANGE, 0,
+				       "DATAO is not where the R2T goes on");
 	if (len % 4)
-		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_data, datal),
-				   "DATAL is not a multiple of 4");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_data, datal),
+				       "DATAL is not a multiple of 4");
 	if (len > r2t->left)
-		return reject_data(fault, NVME_TCP_FES_RANGE, 0, "data beyond the R2T");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_RANGE, 0, "data beyond the R2T");
 	if (!!(pdu->hdr.flags & NVME_TCP_F_LAST) != (len == r2t->left))
-		return reject_data(fault, NVME_TCP_FES_FIELD, offsetof(struct nvme_tcp_hdr, flags),
-				   "LAST_PDU is not on the R2T's last PDU");
+		return nvme_tcp_refuse(fault, NVME_TCP_FES_FIELD,
+				       offsetof(struct nvme_tcp_hdr, flags),
+				       "LAST_PDU is not on the R2T's last PDU");
 	conn->payload.req = treq;
 	conn->payload.r2t = r2t;
 	conn->payload.memory = (struct iovec){ (char *)treq->req.in.at + offset, len };

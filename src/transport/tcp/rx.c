@@ -2,9 +2,17 @@
  *
  *   stream.c: recv ─▶ chunk ─▶ PDUs: the data of a command stays in the chunk, which it pins
  *
- * Parsing stops for more bytes, for a free slot or for a fresh chunk, and in a frozen poll group as
- * soon as no command under way needs more of the stream; for nothing else. Invariant: the stream's
- * buffer is the data of conn->chunk. */
+ *   NEW ─▶ RECEIVING ─┬─ a command finds no slot ──────▶ WAITS_SLOT ── one is free ────────────┐
+ *            ▲  ▲     ├─ there is no room ─────────────▶ WAITS_CHUNK ─ there is room ──────────┤
+ *            │  │     ├─ frozen, and no data is owed ──▶ FROZEN ────── a command asks for data ┤
+ *            │  │     └─ bytes from a takeover come first ─────────────────────────────────────┤
+ *            │  └─ thaw: WAITS_SLOT, FROZEN                                                    │
+ *            └─ parse, at the end of the turn ── RESUMING ◀────────────────────────────────────┘
+ *
+ * From each of them to STOPPED, when the socket is closed. What is parsed has no part in this: it
+ * goes on where it was, be that a capsule without a slot or the data of H2CData.
+ *
+ * Invariant: the stream's buffer is the data of conn->chunk. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +24,37 @@ enum {
 	RX_ROOM_MIN = 4096, /* receive less at a time only when there is no more room */
 };
 
+/* --- states ----------------------------------------------------------------------------------- */
+
+#define FROM(state) (1u << TCP_RX_##state)
+
+/* States that may come before. */
+static const unsigned rx_edges[] = {
+	[TCP_RX_RECEIVING] = FROM(NEW) | FROM(WAITS_SLOT) | FROM(FROZEN) | FROM(RESUMING),
+	[TCP_RX_WAITS_SLOT] = FROM(RECEIVING),
+	[TCP_RX_WAITS_CHUNK] = FROM(RECEIVING),
+	[TCP_RX_FROZEN] = FROM(RECEIVING),
+	[TCP_RX_RESUMING] = FROM(RECEIVING) | FROM(WAITS_SLOT) | FROM(WAITS_CHUNK) | FROM(FROZEN),
+	[TCP_RX_STOPPED] = FROM(NEW) | FROM(RECEIVING) | FROM(WAITS_SLOT) | FROM(WAITS_CHUNK) |
+			   FROM(FROZEN) | FROM(RESUMING),
+};
+
+void tcp_rx_enter(struct tcp_conn *conn, enum tcp_rx_state state)
+{
+	assert(rx_edges[state] & 1u << conn->rx_state);
+	assert(!conn->stream.rx_busy);
+	conn->rx_state = state;
+}
+
+void tcp_rx_resume_soon(struct tcp_conn *conn)
+{
+	tcp_rx_enter(conn, TCP_RX_RESUMING);
+	weft_reactor_defer(conn->qp.group->reactor, &conn->resume);
+}
+
 /* --- room ------------------------------------------------------------------------------------- */
 
-/* Room behind the tail for the rest of the PDU at the head; false: wait for a chunk. */
+/* Room behind the tail for the rest of the PDU at the head; false: no chunk has it. */
 static bool make_chunk_room(struct tcp_conn *conn)
 {
 	struct tcp_stream *stream = &conn->stream;
@@ -31,10 +67,7 @@ static bool make_chunk_room(struct tcp_conn *conn)
 		return true;
 	if (chunk && chunk->refs == 1)
 		return tcp_chunk_compact(conn);
-	if (tcp_chunk_take(conn) || tcp_chunk_compact(conn))
-		return true;
-	tcp_chunk_wait(conn);
-	return false;
+	return tcp_chunk_take(conn) || tcp_chunk_compact(conn);
 }
 
 /* While the host owes payload, receive headers in small steps: the less payload lands in the chunk,
@@ -69,18 +102,21 @@ static void replay(struct tcp_conn *conn)
 		free(conn->replay.bytes);
 		conn->replay.bytes = NULL;
 	}
-	weft_reactor_defer(conn->qp.group->reactor, &conn->parse_again);
+	tcp_rx_resume_soon(conn);
 }
 
 uint32_t tcp_rx_make_room(struct tcp_stream *stream)
 {
 	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 
-	if (conn->rx_waits_chunk || may_stop_reading(conn) || !make_chunk_room(conn))
-		return 0;
-	if (conn->replay.at == conn->replay.end)
+	if (may_stop_reading(conn))
+		tcp_rx_enter(conn, TCP_RX_FROZEN);
+	else if (!make_chunk_room(conn))
+		tcp_chunk_wait(conn);
+	else if (conn->replay.at != conn->replay.end)
+		replay(conn);
+	else
 		return receive_size(conn);
-	replay(conn);
 	return 0;
 }
 
@@ -90,32 +126,29 @@ void tcp_rx_parse(struct tcp_stream *stream)
 {
 	struct tcp_conn *conn = tcp_conn_of_stream(stream);
 
-	if (conn->rx_waits_slot && conn->qp.sqsize)
-		weft_timer_stop(conn->qp.group->reactor, &stream->timer);
-	conn->rx_waits_slot = false;
 	while (stream->state == TCP_STREAM_OPEN && !may_stop_reading(conn))
 		if (!tcp_stream_step(stream, tcp_handle_pdu, tcp_r2t_received))
 			break;
-	if (!conn->rx_waits_slot)
+	if (conn->rx_state == TCP_RX_RECEIVING)
 		tcp_stream_receive(stream);
 }
 
-static void parse_task(struct weft_task *task)
+/* The time for a slot ends; that for Connect does not. */
+static void resume(struct tcp_conn *conn)
 {
-	struct tcp_conn *conn = container_of(task, struct tcp_conn, parse_again);
-
-	if (conn->stream.state == TCP_STREAM_OPEN)
-		tcp_rx_resume(conn);
+	if (conn->qp.sqsize)
+		weft_timer_stop(conn->qp.group->reactor, &conn->timer);
+	tcp_rx_enter(conn, TCP_RX_RECEIVING);
+	tcp_rx_parse(&conn->stream);
 }
 
-void tcp_slot_freed(struct weft_qpair *qp)
+/* A thaw may have come before. */
+static void resume_task(struct weft_task *task)
 {
-	struct tcp_conn *conn = tcp_conn_of(qp);
+	struct tcp_conn *conn = container_of(task, struct tcp_conn, resume);
 
-	if (conn->stream.state >= TCP_STREAM_CLOSING)
-		tcp_stream_finish_close_soon(&conn->stream);
-	else if (conn->rx_waits_slot)
-		weft_reactor_defer(qp->group->reactor, &conn->parse_again);
+	if (conn->stream.state == TCP_STREAM_OPEN && conn->rx_state == TCP_RX_RESUMING)
+		resume(conn);
 }
 
 void tcp_rx_init(struct tcp_conn *conn)
@@ -128,32 +161,33 @@ void tcp_rx_init(struct tcp_conn *conn)
 	conn->stream.rules.h2c_data_max = WEFT_MDTS_BYTES;
 	weft_list_init(&conn->parked);
 	weft_list_init(&conn->chunk_wait);
-	weft_task_init(&conn->parse_again, parse_task);
+	weft_task_init(&conn->resume, resume_task);
 }
 
 void tcp_rx_start(struct tcp_conn *conn)
 {
 	conn->stream.want = sizeof(struct nvme_tcp_icreq);
+	tcp_rx_enter(conn, TCP_RX_RECEIVING);
 	tcp_stream_receive(&conn->stream);
 }
 
-void tcp_rx_pause(struct tcp_conn *conn)
+void tcp_rx_freeze(struct tcp_conn *conn)
 {
 	if (conn->stream.rx_busy && may_stop_reading(conn))
 		weft_sock_cancel(&conn->stream.sock);
 }
 
-void tcp_rx_resume(struct tcp_conn *conn)
+void tcp_rx_thaw(struct tcp_conn *conn)
 {
-	if (!conn->stream.rx_busy && !conn->rx_waits_chunk)
-		tcp_rx_parse(&conn->stream);
+	if (conn->rx_state != TCP_RX_RECEIVING && conn->rx_state != TCP_RX_WAITS_CHUNK)
+		resume(conn);
 }
 
 void tcp_rx_stop(struct tcp_conn *conn)
 {
-	assert(!conn->stream.rx_busy);
-	weft_task_cancel(&conn->parse_again);
 	tcp_chunk_cancel_wait(conn);
+	tcp_rx_enter(conn, TCP_RX_STOPPED);
+	weft_task_cancel(&conn->resume);
 	free(conn->replay.bytes);
 	tcp_chunk_put(conn, &conn->chunk);
 	conn->stream.buf = NULL;

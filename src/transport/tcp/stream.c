@@ -1,11 +1,10 @@
 /* stream.c - the stream of an NVMe/TCP connection: receives, terminates, closes.
  *
- *   OPEN ──fault──▶ TERMINATING ──read or timed out──▶ CLOSING ──all is back──▶ CLOSED
+ *   OPEN ──fault──▶ TERMINATING ──read or timed out──▶ CLOSING ──the kernel is done──▶ CLOSED
  *     └──────────────── lost, or closed by its owner ────▲
  *
  * The end has an order: the socket is shut down; the receive and the send under way finish, so that
- * the kernel uses no buffer; the socket is closed and the owner aborts what is left; when nothing of
- * the owner needs the stream any more, it is closed.
+ * the kernel uses no buffer; the socket is closed and the owner aborts what is left.
  *
  * Many small PDUs come with one call and are parsed where they are. The data of C2HData and H2CData
  * belongs elsewhere: what has come of it is copied out of the buffer once, the rest is received
@@ -32,19 +31,13 @@ static void finish_close(struct weft_task *task)
 	assert(stream->state == TCP_STREAM_CLOSING);
 	if (stream->rx_busy || stream->sendq.busy)
 		return;
-	if (stream->sock.fd >= 0) {
-		weft_sock_close(&stream->sock);
-		stream->sock.fd = -1;
-		stream->ops->aborted(stream);
-	}
-	if (stream->ops->in_use && stream->ops->in_use(stream))
-		return;
-	weft_task_cancel(&stream->finish_close);
+	weft_sock_close(&stream->sock);
+	stream->sock.fd = -1;
 	stream->state = TCP_STREAM_CLOSED;
 	stream->ops->closed(stream);
 }
 
-void tcp_stream_finish_close_soon(struct tcp_stream *stream)
+static void finish_close_soon(struct tcp_stream *stream)
 {
 	if (stream->state == TCP_STREAM_CLOSING)
 		weft_reactor_defer(stream->sock.reactor, &stream->finish_close);
@@ -55,10 +48,10 @@ void tcp_stream_close(struct tcp_stream *stream)
 	assert(stream->state < TCP_STREAM_CLOSING);
 	stream->state = TCP_STREAM_CLOSING;
 	stream->payload.under_way = false;
-	weft_timer_stop(stream->sock.reactor, &stream->timer);
+	weft_timer_stop(stream->sock.reactor, &stream->linger);
 	tcp_send_queue_stop(&stream->sendq);
 	shutdown(stream->sock.fd, SHUT_RDWR);
-	tcp_stream_finish_close_soon(stream);
+	finish_close_soon(stream);
 }
 
 static void socket_failed(struct tcp_stream *stream, int rc, const char *doing)
@@ -90,7 +83,7 @@ static void term_sent(struct tcp_tx *tx)
 
 static void linger_expired(struct weft_timer *timer)
 {
-	struct tcp_stream *stream = container_of(timer, struct tcp_stream, timer);
+	struct tcp_stream *stream = container_of(timer, struct tcp_stream, linger);
 
 	stream->ops->ended(stream, -ETIMEDOUT, "terminated");
 }
@@ -124,8 +117,7 @@ void tcp_stream_terminate(struct tcp_stream *stream, const void *pdu, uint32_t l
 	stream->payload.under_way = false;
 	build_term(stream, pdu, len, fault);
 	stream->ops->faulty(stream, *(const uint8_t *)pdu, fault);
-	stream->timer.fn = linger_expired;
-	weft_timer_set(stream->sock.reactor, &stream->timer,
+	weft_timer_set(stream->sock.reactor, &stream->linger,
 		       stream->rules.host ? HOST_LINGER_MS : TARGET_LINGER_MS);
 	if (stream->rules.host)
 		tcp_send_queue_drop_unsent(&stream->sendq);
@@ -185,7 +177,7 @@ static void recv_done(struct weft_op *op, int res)
 
 	stream->rx_busy = false;
 	if (stream->state >= TCP_STREAM_CLOSING) {
-		tcp_stream_finish_close_soon(stream);
+		finish_close_soon(stream);
 	} else if (!res) {
 		stream->ops->ended(stream, 0, "closed by the peer");
 	} else if (res < 0 && res != -ECANCELED) {
@@ -236,6 +228,17 @@ bool tcp_stream_header_digest_ok(struct tcp_stream *stream, const struct nvme_tc
 	return false;
 }
 
+void tcp_stream_refuse_header(struct tcp_stream *stream, const struct nvme_tcp_hdr *hdr,
+			      const char *pdu, uint32_t have, const struct nvme_tcp_fault *fault)
+{
+	uint32_t digested = nvme_tcp_digested_header(hdr, &stream->rules);
+
+	if (digested)
+		stream->want = digested + NVME_TCP_DIGEST;
+	if (have >= stream->want && (!digested || tcp_stream_header_digest_ok(stream, hdr, pdu)))
+		tcp_stream_terminate(stream, pdu, have, fault);
+}
+
 /* --- the beginning ---------------------------------------------------------------------------- */
 
 static void sendq_failed(struct tcp_send_queue *sendq, int rc)
@@ -248,7 +251,7 @@ static void sendq_failed(struct tcp_send_queue *sendq, int rc)
 
 static void sendq_stopped(struct tcp_send_queue *sendq)
 {
-	tcp_stream_finish_close_soon(container_of(sendq, struct tcp_stream, sendq));
+	finish_close_soon(container_of(sendq, struct tcp_stream, sendq));
 }
 
 int tcp_stream_open(struct tcp_stream *stream, struct weft_reactor *r, int fd,
@@ -260,6 +263,7 @@ int tcp_stream_open(struct tcp_stream *stream, struct weft_reactor *r, int fd,
 		return rc;
 	stream->ops = ops;
 	stream->rx_op.done = recv_done;
+	stream->linger.fn = linger_expired;
 	weft_task_init(&stream->finish_close, finish_close);
 	tcp_send_queue_init(&stream->sendq, &stream->sock);
 	stream->sendq.failed = sendq_failed;

@@ -32,12 +32,9 @@ struct tcp_stream_ops {
 	/* The peer has closed (@rc 0), the socket failed, or the peer had its time to read the
 	 * termination request: the owner calls tcp_stream_close(). */
 	void (*ended)(struct tcp_stream *stream, int rc, const char *why);
-	/* The socket is closed: the owner aborts what is left. */
-	void (*aborted)(struct tcp_stream *stream);
-	/* Does something of the owner still need the stream? When that changes it calls
-	 * tcp_stream_finish_close_soon(). May be NULL. */
-	bool (*in_use)(struct tcp_stream *stream);
-	void (*closed)(struct tcp_stream *stream); /* the last call */
+	/* The socket is closed, and the kernel has let go of all memory: the owner aborts what is
+	 * left. The last call. */
+	void (*closed)(struct tcp_stream *stream);
 };
 
 struct tcp_stream {
@@ -66,7 +63,7 @@ struct tcp_stream {
 	struct tcp_send_queue sendq;
 
 	/* The end. */
-	struct weft_timer timer; /* the owner's while OPEN, then lingering */
+	struct weft_timer linger;
 	struct weft_task finish_close;
 	struct tcp_tx term_tx;
 	struct {
@@ -84,14 +81,16 @@ void tcp_stream_receive(struct tcp_stream *stream);
  * close, and ends. Nothing happens if the stream is ending already. */
 void tcp_stream_terminate(struct tcp_stream *stream, const void *pdu, uint32_t len,
 			  const struct nvme_tcp_fault *fault);
-/* Shuts the socket down; ops->aborted() and ops->closed() follow. Once. */
+/* Shuts the socket down; ops->closed() follows, never from inside this call. Once. */
 void tcp_stream_close(struct tcp_stream *stream);
-/* At the end of the turn, looks whether a closing stream can be closed. */
-void tcp_stream_finish_close_soon(struct tcp_stream *stream);
 
 /* Of a PDU, in a stream with header digests; terminates the stream if it is wrong. */
 bool tcp_stream_header_digest_ok(struct tcp_stream *stream, const struct nvme_tcp_hdr *hdr,
 				 const char *pdu);
+/* A header that breaks a rule, of which @have bytes are here: terminates the stream with @fault, or
+ * because of the header's digest if that is wrong; waits until it is here. */
+void tcp_stream_refuse_header(struct tcp_stream *stream, const struct nvme_tcp_hdr *hdr,
+			      const char *pdu, uint32_t have, const struct nvme_tcp_fault *fault);
 /* Of the payload, whose data is in its place; the digest is at @head. */
 bool tcp_stream_payload_digest_ok(const struct tcp_stream *stream);
 /* Of the next @len bytes. */

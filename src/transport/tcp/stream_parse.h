@@ -4,7 +4,9 @@
  *   [head, tail) of @buf ─┬─ a header ─▶ check ─▶ on_pdu() ─▶ data of its own? tcp_stream_expect()
  *                         └─ expected data ─▶ its memory ─▶ on_payload()
  *
- * The peer is not trusted: what on_pdu() gets fits its type, and the rest is for on_pdu() to check. */
+ * The peer is not trusted: what on_pdu() gets fits its type, and the rest is for on_pdu() to check.
+ * Nor is the cable: a header digest is checked as soon as it is here, before PLEN is waited for, and
+ * a header that breaks a rule is first asked for it. */
 #ifndef WEFT_TRANSPORT_TCP_STREAM_PARSE_H
 #define WEFT_TRANSPORT_TCP_STREAM_PARSE_H
 
@@ -79,13 +81,14 @@ static inline bool tcp_stream_pdu_step(struct tcp_stream *stream, tcp_pdu_fn *on
 	pdu = stream->buf + stream->head;
 	memcpy(&hdr, pdu, sizeof(hdr));
 	if (nvme_tcp_check_hdr(&hdr, &stream->rules, &shape, &fault) < 0) {
-		tcp_stream_terminate(stream, pdu, have, &fault);
+		tcp_stream_refuse_header(stream, &hdr, pdu, have, &fault);
 		return false;
 	}
 	stream->want = nvme_tcp_data_is_apart(hdr.type) ? shape.data_at : le32_to_cpu(hdr.plen);
-	if (have < stream->want ||
-	    (stream->rules.hdgst && !tcp_stream_header_digest_ok(stream, &hdr, pdu)) ||
-	    !on_pdu(stream, hdr.type, pdu, &shape))
+	if (stream->rules.hdgst && have >= shape.header &&
+	    !tcp_stream_header_digest_ok(stream, &hdr, pdu))
+		return false;
+	if (have < stream->want || !on_pdu(stream, hdr.type, pdu, &shape))
 		return false;
 	stream->head += stream->want;
 	return true;

@@ -27,11 +27,11 @@ void tcp_freeze(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
-	weft_timer_stop(qp->group->reactor, &conn->stream.timer);
+	weft_timer_stop(qp->group->reactor, &conn->timer);
 	if (conn->stream.state == TCP_STREAM_TERMINATING)
 		weft_qpair_close(qp, "terminated");
 	else
-		tcp_rx_pause(conn);
+		tcp_rx_freeze(conn);
 }
 
 const char *tcp_busy_reason(struct weft_qpair *qp)
@@ -52,11 +52,11 @@ void tcp_thaw(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
-	if (!qp->sqsize)
+	if (!qp->sqsize && conn->stream.state == TCP_STREAM_OPEN)
 		tcp_setup_timer_start(conn);
 	tcp_run_parked(conn);
 	tcp_chunk_recheck(conn);
-	tcp_rx_resume(conn);
+	tcp_rx_thaw(conn);
 }
 
 /* --- export ----------------------------------------------------------------------------------- */

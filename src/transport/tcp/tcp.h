@@ -83,9 +83,21 @@ struct tcp_req {
 };
 static_assert(offsetof(struct tcp_req, reply_tx) == 256, "a read's answer is one cache line");
 
+enum tcp_rx_state {                   /* see rx.c */
+		    TCP_RX_NEW,       /* nothing was received yet */
+		    TCP_RX_RECEIVING, /* from the socket; in no other state a receive is under way */
+		    TCP_RX_WAITS_SLOT,  /* the command at the head finds none */
+		    TCP_RX_WAITS_CHUNK, /* commands pin its own, and no spare one is there for it */
+		    TCP_RX_FROZEN,      /* as its group, and no command needs what may come */
+		    TCP_RX_RESUMING,    /* it parses at the end of this turn, then receives */
+		    TCP_RX_STOPPED,     /* the socket is closed */
+};
+
 struct tcp_conn {
-	struct weft_qpair qp;     /* first */
-	struct tcp_stream stream; /* its timer: set-up, then waits for slots */
+	struct weft_qpair qp; /* first */
+	struct tcp_stream stream;
+	struct weft_task finish_close;
+	struct weft_timer timer; /* until Connect: set-up; then a wait for a slot */
 	struct tcp_poll_group *poll_group;
 	uint8_t hpda;
 	uint32_t maxr2t; /* R2Ts that the host takes per command */
@@ -95,8 +107,8 @@ struct tcp_conn {
 	struct tcp_chunk *chunk;     /* stream.buf is its data */
 	uint32_t nchunks;            /* that it and its commands have */
 	struct weft_list chunk_wait; /* rx_quota->waiting */
-	struct weft_task parse_again;
-	bool rx_waits_chunk, rx_waits_slot;
+	enum tcp_rx_state rx_state;
+	struct weft_task resume;
 	struct { /* H2CData under way */
 		struct tcp_req *req;
 		struct tcp_r2t *r2t;
@@ -147,16 +159,18 @@ void tcp_rx_start(struct tcp_conn *conn);
 uint32_t tcp_rx_make_room(struct tcp_stream *stream);
 void tcp_rx_parse(struct tcp_stream *stream); /* as far as it goes, then receives */
 void tcp_rx_stop(struct tcp_conn *conn);      /* nothing is being received */
-void tcp_rx_pause(struct tcp_conn *conn);     /* the group is frozen: ends a receive that may end */
-void tcp_rx_resume(struct tcp_conn *conn);
-void tcp_slot_freed(struct weft_qpair *qp);
+void tcp_rx_freeze(struct tcp_conn *conn);    /* the group is frozen: ends a receive that may end */
+void tcp_rx_thaw(struct tcp_conn *conn);
+/* The one function that changes the receiver's state. */
+void tcp_rx_enter(struct tcp_conn *conn, enum tcp_rx_state state);
+void tcp_rx_resume_soon(struct tcp_conn *conn); /* what it waited for is here */
 
 /* chunks.c */
 /* conn->chunk becomes a fresh one, with the bytes that are not parsed; false: there is none. */
 bool tcp_chunk_take(struct tcp_conn *conn);
 /* Makes room in conn->chunk; false: commands pin it. */
 bool tcp_chunk_compact(struct tcp_conn *conn);
-void tcp_chunk_wait(struct tcp_conn *conn); /* parse_again follows, with room */
+void tcp_chunk_wait(struct tcp_conn *conn); /* until it has room: tcp_rx_resume_soon() */
 void tcp_chunk_cancel_wait(struct tcp_conn *conn);
 void tcp_chunk_recheck(struct tcp_conn *conn); /* the commands that pin it may have ended */
 void tcp_chunk_put(struct tcp_conn *conn, struct tcp_chunk **chunk);
