@@ -16,6 +16,8 @@
 
 enum {
 	RECLAIM_MS = 10000,
+	TRIM_MS = 1000,
+	TRIM_NEXT_MS = 1, /* until the next part */
 	ANON_DIVISOR = 8, /* peers that are not admitted have one buffer where hosts have so many */
 };
 
@@ -142,6 +144,38 @@ void weft_poll_group_start_reclaim(struct weft_poll_group *group)
 		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
 }
 
+/* False: there is more. */
+static bool trim_slots(struct weft_poll_group *group)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
+		all &= weft_req_slots_trim(&group->slots[i]);
+	return all;
+}
+
+static void trim_expired(struct weft_timer *timer)
+{
+	struct weft_poll_group *group = container_of(timer, struct weft_poll_group, trim);
+
+	assert_on(group->reactor);
+	if (!trim_slots(group))
+		weft_timer_set(group->reactor, &group->trim, TRIM_NEXT_MS);
+}
+
+void weft_poll_group_trim_later(struct weft_poll_group *group)
+{
+	if (!weft_heap_has(&group->trim.node))
+		weft_timer_set(group->reactor, &group->trim, TRIM_MS);
+}
+
+void weft_poll_group_trim_now(struct weft_poll_group *group)
+{
+	weft_timer_stop(group->reactor, &group->trim);
+	while (!trim_slots(group))
+		;
+}
+
 static int create_buffers(struct weft_poll_group *group)
 {
 	const struct {
@@ -210,6 +244,7 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	group->index = index;
 	group->depth_max = depth_max;
 	group->reclaim.fn = reclaim_expired;
+	group->trim.fn = trim_expired;
 	weft_task_init(&group->serve_waiters, serve_group_waiters);
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
@@ -234,7 +269,7 @@ free_group:
 void weft_poll_group_destroy(struct weft_poll_group *group)
 {
 	assert(weft_list_empty(&group->qpairs) && weft_list_empty(&group->iters));
-	assert(!weft_heap_has(&group->reclaim.node));
+	assert(!weft_heap_has(&group->reclaim.node) && !weft_heap_has(&group->trim.node));
 	assert(weft_list_empty(&group->walks.flows));
 	weft_task_cancel(&group->walks.task);
 	destroy_transport_parts(group, WEFT_TRANSPORTS_MAX);

@@ -62,6 +62,7 @@ static void stop_group_work(struct weft_poll_group *group)
 {
 	assert(!weft_bufs_has_waiters(&group->in) && !weft_bufs_has_waiters(&group->out));
 	weft_timer_stop(group->reactor, &group->reclaim);
+	weft_poll_group_trim_now(group);
 	weft_task_cancel(&group->serve_waiters);
 }
 

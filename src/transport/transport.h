@@ -53,6 +53,7 @@ struct weft_poll_group {
 	struct weft_preconnect preconnect;
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
 	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
+	struct weft_timer trim;         /* runs when slots have memory to give back */
 	struct weft_list qpairs, iters;
 	struct weft_req_walks walks;
 	bool frozen;         /* see weft_poll_group_freeze() */
@@ -85,6 +86,9 @@ void weft_poll_group_thaw(struct weft_poll_group *group);
 /* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: closes peers that
  * keep them and have not moved for a while; also those whose replies the user waits for. */
 void weft_poll_group_start_reclaim(struct weft_poll_group *group);
+/* Slots of a burst of requests are free: gives their memory back, if they still are then. */
+void weft_poll_group_trim_later(struct weft_poll_group *group);
+void weft_poll_group_trim_now(struct weft_poll_group *group); /* its last queue pair is gone */
 
 /* Iterates over its queue pairs, on its reactor, some in each turn, while they come and go. */
 struct weft_qpair_iter {

@@ -202,12 +202,52 @@ static void a_queue_goes_meanwhile(void **state)
 	close_deep();
 }
 
+/* --- what a table leaves ---------------------------------------------------------------------- */
+
+enum { SLOTS_KEPT = 1024, A_WHILE_MS = 1100 };
+
+static size_t discarded;
+
+void __real_weft_pages_discard(void *pages, size_t size);
+void __wrap_weft_pages_discard(void *pages, size_t size);
+void __wrap_weft_pages_discard(void *pages, size_t size)
+{
+	discarded += size;
+	__real_weft_pages_discard(pages, size);
+}
+
+static size_t slot_size(void)
+{
+	return stepped_target->poll_groups[0]
+		->slots[weft_transport_index(weft_transport_find(NVMF_TRTYPE_TCP))]
+		.size;
+}
+
+/* The host is still there, and the commands of a queue have ended: the memory of their slots is given
+ * back. */
+static void a_burst_leaves_no_memory(void **state)
+{
+	for (unsigned times = 0; times < 2; times++) {
+		open_deep();
+		discarded = 0;
+		raw_host_close(deep);
+		deep = NULL;
+		stepped_later(0);
+		stepped_later(A_WHILE_MS);
+		for (unsigned i = 0; i < 10; i++)
+			stepped_later(2);
+		assert_in_range(discarded / slot_size(), DEEP - SLOTS_KEPT, DEEP);
+		close_deep();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_turn_looks_at_a_part),
 		cmocka_unit_test(others_abort_meanwhile),
 		cmocka_unit_test(a_queue_goes_meanwhile),
+		cmocka_unit_test(a_burst_leaves_no_memory),
 	};
 	uint16_t other_cntlid;
 	int rc;
