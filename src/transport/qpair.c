@@ -61,7 +61,7 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 static void stop_group_work(struct weft_poll_group *group)
 {
 	assert(!weft_bufs_has_waiters(&group->in) && !weft_bufs_has_waiters(&group->out));
-	weft_timer_stop(group->reactor, &group->reclaim);
+	weft_reclaim_stop(group);
 	weft_poll_group_trim_now(group);
 	weft_task_cancel(&group->serve_waiters);
 }
@@ -83,6 +83,7 @@ void weft_qpair_destroy(struct weft_qpair *qp)
 	assert(!qp->inflight && !qp->draining && !qp->guarded_replies);
 	weft_preconnect_remove(&qp->group->preconnect, qp);
 	iters_skip(qp);
+	weft_reclaim_qpair_gone(&qp->group->reclaim, qp);
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
 		stop_group_work(qp->group);

@@ -26,6 +26,7 @@
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
 #include "transport/req_slots.h"
+#include "transport/reclaim.h"
 #include "transport/req_walk.h"
 #include "transport/preconnect.h"
 
@@ -52,7 +53,7 @@ struct weft_poll_group {
 	struct weft_bufs anon_in, anon_out; /* for all other peers: fewer */
 	struct weft_preconnect preconnect;
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
-	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
+	struct weft_reclaim reclaim;    /* runs while somebody waits for what peers may keep */
 	struct weft_timer trim;         /* runs when slots have memory to give back */
 	struct weft_list qpairs, iters;
 	struct weft_req_walks walks;
@@ -90,11 +91,7 @@ void weft_poll_group_start_reclaim(struct weft_poll_group *group);
 void weft_poll_group_trim_later(struct weft_poll_group *group);
 void weft_poll_group_trim_now(struct weft_poll_group *group); /* its last queue pair is gone */
 
-/* Iterates over its queue pairs, on its reactor, some in each turn, while they come and go. */
-struct weft_qpair_iter {
-	struct weft_list link; /* group->iters */
-	struct weft_list *at;  /* weft_qpair.link of the next, or group->qpairs */
-};
+/* Iterates over its queue pairs: see transport/req_walk.h. */
 void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter);
 /* NULL: that was all, and the iteration has ended. */
 struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group,
@@ -255,8 +252,11 @@ struct weft_transport {
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
 	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
-	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. */
-	uint64_t (*stalled_since)(struct weft_qpair *qp);
+	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. @stall has what
+	 * look_for_stall() saw of its requests, one after the other, perhaps over several turns;
+	 * NULL: it need not see them. */
+	uint64_t (*stalled_since)(struct weft_qpair *qp, const struct weft_stall *stall);
+	void (*look_for_stall)(struct weft_req *req, struct weft_stall *stall);
 	/* Closes it if it is lost and no event has come yet (optional: a socket reports it at
 	 * once). */
 	void (*check_lost)(struct weft_qpair *qp);

@@ -11,6 +11,8 @@
 
 enum {
 	DEPTH = 4096,
+	BUFFERS = 2048, /* for so many of them */
+	RECLAIM_MS = 2100,
 	DEEP = 1900,    /* commands of one queue that wait for their data */
 	TURN_MAX = 512, /* requests that one turn looks at */
 	ABORTS = 100,
@@ -25,7 +27,7 @@ enum {
 };
 
 static struct raw_host *admin, *deep, *other_admin, *other;
-static uint16_t cntlid;
+static uint16_t cntlid, other_cntlid;
 
 /* --- what is counted -------------------------------------------------------------------------- */
 
@@ -122,6 +124,26 @@ static void preempt_and_abort(void)
 	assert_int_equal(raw_host_wait(other), 0);
 }
 
+/* Another host waits for a buffer, and the target looks who keeps them. */
+static void others_wait(void)
+{
+	struct raw_host *waits = stepped_io(OTHER, 2, other_cntlid, 2);
+
+	for (unsigned n = 0; n < BUFFERS - DEEP + 1; n++) {
+		union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(1) } };
+
+		raw_host_send(waits, &sqe, NULL, 512);
+	}
+	for (unsigned turns = 0; waits->r2ts < BUFFERS - DEEP; turns++) {
+		assert_true(turns < TURNS_MAX);
+		stepped_control();
+	}
+	looked_most = looked_all = 0;
+	stepped_later(RECLAIM_MS);
+	raw_host_close(waits);
+	stepped_later(0);
+}
+
 static const struct {
 	const char *name;
 	void (*walk)(void);
@@ -131,6 +153,7 @@ static const struct {
 	{ "Abort, nobody", abort_nobody, DEEP },
 	{ "Abort, many", abort_many, ABORTS *DEEP },
 	{ "Preempt and Abort", preempt_and_abort, DEEP },
+	{ "reclaim", others_wait, DEEP },
 };
 
 static void register_victim(void)
@@ -249,7 +272,6 @@ int main(void)
 		cmocka_unit_test(a_queue_goes_meanwhile),
 		cmocka_unit_test(a_burst_leaves_no_memory),
 	};
-	uint16_t other_cntlid;
 	int rc;
 
 	stepped_depth = DEPTH;

@@ -81,51 +81,30 @@ static bool is_write_or_compare(const struct weft_req *req)
 	       req != req->qp->fused_waiting;
 }
 
-/* We do not read from the socket, and the host is not to blame: storage is slow, and the chunks are
- * full of commands that wait for it. */
-static bool rx_blocked_by_storage(struct tcp_conn *conn)
-{
-	if (!conn->rx_waits_chunk)
-		return false;
-	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
-		struct weft_req *req = weft_qpair_req(&conn->qp, i);
-
-		if (req && tcp_req_of(req)->chunk && !is_write_or_compare(req))
-			return false;
-	}
-	return true;
-}
-
 /* For a request that waits for data the time counts from its R2T, for a reply from the start of the
  * send that it waits for: a peer that moves a byte now and then gains no time. */
-static uint64_t req_stalled_since(struct tcp_conn *conn, struct tcp_req *treq, bool excused)
+static void tcp_look_for_stall(struct weft_req *req, struct weft_stall *stall)
 {
-	switch (treq->req.state) {
-	case WEFT_REQ_AWAIT_DATA:
-	case WEFT_REQ_DRAINING:
-		return excused ? 0 : treq->asked_ns;
-	case WEFT_REQ_REPLYING:
-		return conn->stream.sendq.busy && (treq->req.in.at || treq->req.out.at) ?
-			       conn->stream.sendq.send_start_ns :
-			       0;
-	default:
-		return 0;
-	}
+	const struct tcp_conn *conn = tcp_conn_of(req->qp);
+	const struct tcp_req *treq = tcp_req_of(req);
+
+	stall->rx_waits |= conn->rx_waits_chunk;
+	stall->rx_waits_for_host |= treq->chunk && !is_write_or_compare(req);
+	if (req->state == WEFT_REQ_AWAIT_DATA || req->state == WEFT_REQ_DRAINING)
+		stall->owed_since = weft_stall_earlier(stall->owed_since, treq->asked_ns);
+	else if (req->state == WEFT_REQ_REPLYING && conn->stream.sendq.busy &&
+		 (req->in.at || req->out.at))
+		stall->unread_since = weft_stall_earlier(stall->unread_since,
+							 conn->stream.sendq.send_start_ns);
 }
 
-static uint64_t tcp_stalled_since(struct weft_qpair *qp)
+/* It owes nothing while we do not read from the socket and the host is not to blame: storage is slow,
+ * and the chunks are full of commands that wait for it. */
+static uint64_t tcp_stalled_since(struct weft_qpair *qp, const struct weft_stall *stall)
 {
-	bool excused = rx_blocked_by_storage(tcp_conn_of(qp));
-	uint64_t first = 0, since;
+	bool excused = stall->rx_waits && !stall->rx_waits_for_host;
 
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		since = req ? req_stalled_since(tcp_conn_of(qp), tcp_req_of(req), excused) : 0;
-		if (since && (!first || since < first))
-			first = since;
-	}
-	return first;
+	return weft_stall_earlier(stall->unread_since, excused ? 0 : stall->owed_since);
 }
 
 static void tcp_free(struct weft_qpair *qp)
@@ -254,6 +233,7 @@ const struct weft_transport weft_tcp = {
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
 	.stalled_since = tcp_stalled_since,
+	.look_for_stall = tcp_look_for_stall,
 	.freeze = tcp_freeze,
 	.busy_reason = tcp_busy_reason,
 	.export = tcp_export,
