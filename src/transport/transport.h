@@ -189,8 +189,10 @@ struct weft_qpair_ops {
 	 * does not. If that takes long the connection is closed, see
 	 * weft_poll_group_start_reclaim(). */
 	uint64_t (*awaited_since)(struct weft_req *req);
-	/* The connection is lost or being closed: reply to what you hold. */
+	/* The connection is lost or being closed: reply to what you hold. closing_req() follows for each
+	 * request, some in each turn: if it waits, reply to it. */
 	void (*closing)(struct weft_qpair *qp);
+	void (*closing_req)(struct weft_req *req);
 	/* The connection is gone and all requests are back. Now, or later, the user calls
 	 * weft_qpair_free(); the target's side of the end is target/queue.c. */
 	void (*closed)(struct weft_qpair *qp);
@@ -251,7 +253,10 @@ struct weft_transport {
 	void (*copy)(struct weft_req *req, const void *from);
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
-	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
+	/* A full queue has room again; a closing one may be closed now. */
+	void (*slot_freed)(struct weft_qpair *qp);
+	/* The connection is closed: ends a DRAINING request. NULL: its qpairs have none by then. */
+	void (*end_draining)(struct weft_req *req);
 	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. @stall has what
 	 * look_for_stall() saw of its requests, one after the other, perhaps over several turns;
 	 * NULL: it need not see them. */
@@ -307,6 +312,7 @@ struct weft_qpair {
 	/* The user's: the flows in which its requests wait for them; NULL: all such queue pairs
 	 * share one queue. */
 	struct weft_bufs_flows *flows;
+	struct weft_fair_flow *walks;   /* and walks that its end needs; NULL: the same */
 	struct weft_rx_quota *rx_quota; /* the user's; NULL: it is not admitted */
 	uint32_t guarded_replies;       /* nobody can write to their data until they have left */
 	char why[160];                  /* the first cause of the end */
@@ -326,6 +332,8 @@ struct weft_qpair {
 	uint32_t slots_max, depth, high_water, inflight, draining;
 	uint32_t parked;            /* of those in flight: not yet given to the user */
 	struct weft_list req_iters; /* see transport/req_walk.h */
+	struct weft_req_walk end_walk;
+	bool ending; /* the walk is under way */
 };
 
 /* The user's own bytes behind every request, from a cache line on. */
@@ -348,10 +356,10 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
 /* The access check has passed: the queue pair now uses the buffers of hosts. Its requests wait for
  * them in @flows, which all queue pairs of the tenant in this poll group share. Flows take turns: a
- * tenant with thousands of requests makes others wait for one of them. @flows and @rx_quota outlive
- * its requests. */
+ * tenant with thousands of requests makes others wait for one of them. @flows, @walks and @rx_quota
+ * outlive the queue pair. */
 void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
-		      struct weft_rx_quota *rx_quota);
+		      struct weft_fair_flow *walks, struct weft_rx_quota *rx_quota);
 bool weft_qpair_is_admitted(const struct weft_qpair *qp);
 /* Starts to close, once; the first @why is kept. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
@@ -379,8 +387,10 @@ void weft_req_release(struct weft_req *req);
  * @got gets the buffer, unless weft_pool_cancel_wait() ends the wait. */
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at));
-/* For transports, on close: every request that waits for us gets its then(). */
-void weft_qpair_abort_all(struct weft_qpair *qp);
+/* For transports, on close: every request that waits for us gets its then(), some in each turn. The
+ * queue pair is in use until the last of them is back and all were looked at. */
+void weft_qpair_end_requests(struct weft_qpair *qp);
+bool weft_qpair_in_use(const struct weft_qpair *qp);
 
 /* The one function that changes a request's state. */
 void weft_req_enter(struct weft_req *req, enum weft_req_state state);

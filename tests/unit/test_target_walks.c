@@ -124,6 +124,42 @@ static void preempt_and_abort(void)
 	assert_int_equal(raw_host_wait(other), 0);
 }
 
+static void disconnect(void)
+{
+	union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
+					    .fctype = NVMF_DISCONNECT } };
+
+	raw_host_send(deep, &sqe, NULL, 0);
+	assert_int_equal(raw_host_wait(deep), 0);
+	for (unsigned i = 0; i < 10; i++)
+		stepped_later(2);
+}
+
+static void lose(void)
+{
+	raw_host_close(deep);
+	deep = NULL;
+	for (unsigned i = 0; i < 10; i++)
+		stepped_later(2);
+}
+
+/* Its table was deep once, and there is nothing in it. */
+static void an_idle_one_ends(void)
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
+	uint16_t id;
+	struct raw_host *idle = stepped_admin(STEPPED_NQN, FLOODER, 1, &id);
+
+	for (unsigned n = 0; n < DEEP; n++)
+		raw_host_send(idle, &sqe, NULL, 0);
+	stepped_others();
+	raw_host_wait(idle);
+	looked_most = looked_all = 0;
+	raw_host_close(idle);
+	for (unsigned i = 0; i < 40; i++)
+		stepped_once();
+}
+
 /* Another host waits for a buffer, and the target looks who keeps them. */
 static void others_wait(void)
 {
@@ -154,6 +190,9 @@ static const struct {
 	{ "Abort, many", abort_many, ABORTS *DEEP },
 	{ "Preempt and Abort", preempt_and_abort, DEEP },
 	{ "reclaim", others_wait, DEEP },
+	{ "Disconnect, and the end", disconnect, 2 * DEEP },
+	{ "a connection is lost", lose, DEEP },
+	{ "an idle one is lost", an_idle_one_ends, DEEP },
 };
 
 static void register_victim(void)
@@ -199,22 +238,21 @@ static void others_abort_meanwhile(void **state)
 	close_deep();
 }
 
-/* The queue goes while an Abort looks through it, and so does the host that asked. */
+/* The queue goes while Aborts look through it: they came when it had been lost already. And so does
+ * the host that asked. */
 static void a_queue_goes_meanwhile(void **state)
 {
 	open_deep();
-	for (unsigned n = 0; n < ABORTS; n++)
-		send_abort(NOBODY);
-	for (looked_all = 0; !looked_all;)
-		stepped_once();
 	raw_host_close(deep);
 	deep = NULL;
+	for (looked_all = 0; !looked_all;)
+		stepped_once();
+	for (unsigned n = 0; n < ABORTS; n++)
+		send_abort(NOBODY);
 	for (unsigned turns = 0; admin->answered < admin->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		stepped_once();
 	}
-	assert_int_equal(admin->last.status, 0);
-	assert_int_equal(le64_to_cpu(admin->last.result), 1);
 	assert_in_range(looked_all, DEEP, ABORTS * DEEP / 2); /* or this tests nothing */
 	close_deep();
 	open_deep();
@@ -252,6 +290,9 @@ static void a_burst_leaves_no_memory(void **state)
 {
 	for (unsigned times = 0; times < 2; times++) {
 		open_deep();
+		stepped_later(A_WHILE_MS);
+		for (unsigned i = 0; i < 10; i++)
+			stepped_later(2);
 		discarded = 0;
 		raw_host_close(deep);
 		deep = NULL;

@@ -58,7 +58,6 @@ void tgt_io_list_admit(struct weft_req *req, void (*fetch)(struct weft_req *req)
 void tgt_io_list_release(struct weft_req *req);
 void tgt_io_list_unwait(struct weft_req *req); /* takes a waiting command off the list */
 void tgt_io_lists_wake_next(struct weft_task *task);
-void tgt_io_lists_closing(struct weft_qpair *qp); /* ends commands of @qp that wait */
 
 /* io/bulk.c: leaves the namespace; when it is this command's turn, enters again and calls @piece,
  * with a buffer at req->data for as much of @bytes as tgt_req.piece says; 0: it needs none. The
@@ -69,7 +68,8 @@ void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft
 struct weft_bulk_flow *tgt_io_bulk_queue(struct weft_req *req);
 /* Storage has no piece of @req any more; does nothing if it had none. */
 void tgt_io_piece_ends(struct weft_req *req);
-void tgt_io_bulk_closing(struct weft_qpair *qp); /* ends commands of @qp that wait for their turn */
+/* Its connection closes: ends @req if it waits for its turn, or for room for its list. */
+void tgt_io_bulk_closing(struct weft_req *req);
 /* True: a command between two pieces has ended with the generic status @sc. False: storage has a
  * piece, and the command ends after that. */
 bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc);

@@ -87,14 +87,3 @@ void tgt_io_lists_wake_next(struct weft_task *task)
 	wake_next_later(local, req);
 	tgt_req(req)->retry(req);
 }
-
-/* Ends commands that wait: commands of the host's other queues may keep their lists for long. */
-void tgt_io_lists_closing(struct weft_qpair *qp)
-{
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		if (req && tgt_req(req)->waits == TGT_WAITS_FOR_LIST)
-			tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
-	}
-}

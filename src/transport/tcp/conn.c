@@ -14,16 +14,10 @@
 #include "proto/uri.h"
 #include "transport/tcp/tcp.h"
 
-static void release_draining(struct tcp_conn *conn)
+static void tcp_end_draining(struct weft_req *req)
 {
-	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
-		struct weft_req *req = weft_qpair_req(&conn->qp, i);
-
-		if (!req || req->state != WEFT_REQ_DRAINING)
-			continue;
-		tcp_req_of(req)->owed = 0;
-		tcp_req_done(tcp_req_of(req));
-	}
+	tcp_req_of(req)->owed = 0;
+	tcp_req_done(tcp_req_of(req));
 }
 
 /* The socket is closed: every request that waits for the host or for a buffer gets its then(). */
@@ -34,14 +28,13 @@ static void conn_aborted(struct tcp_stream *stream)
 	tcp_rx_stop(conn);
 	tcp_send_queue_clear(&stream->sendq);
 	tcp_refuse_parked(conn);
-	weft_qpair_abort_all(&conn->qp);
-	release_draining(conn);
 	conn->qp.ops->closing(&conn->qp);
+	weft_qpair_end_requests(&conn->qp);
 }
 
 static bool conn_in_use(struct tcp_stream *stream)
 {
-	return tcp_conn_of_stream(stream)->qp.inflight;
+	return weft_qpair_in_use(&tcp_conn_of_stream(stream)->qp);
 }
 
 static void conn_closed(struct tcp_stream *stream)
@@ -232,6 +225,7 @@ const struct weft_transport weft_tcp = {
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
+	.end_draining = tcp_end_draining,
 	.stalled_since = tcp_stalled_since,
 	.look_for_stall = tcp_look_for_stall,
 	.freeze = tcp_freeze,
