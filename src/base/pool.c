@@ -24,6 +24,11 @@ void weft_pages_free(void *pages, size_t size)
 		munmap(pages, size);
 }
 
+void weft_pages_discard(void *pages, size_t size)
+{
+	madvise(pages, size, MADV_DONTNEED);
+}
+
 int weft_pool_init(struct weft_pool *pool, uint32_t size, uint32_t count, void (*wake)(void *arg),
 		   void *arg)
 {

@@ -61,5 +61,7 @@ static inline bool weft_pool_wanted(const struct weft_pool *pool)
 /* Anonymous memory, page aligned, zeroed, allocated when touched. NULL on failure. */
 void *weft_pages_alloc(size_t size);
 void weft_pages_free(void *pages, size_t size);
+/* Gives whole pages back, which are zeroed when they are touched again. */
+void weft_pages_discard(void *pages, size_t size);
 
 #endif

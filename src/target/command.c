@@ -146,5 +146,6 @@ const struct weft_qpair_ops tgt_qpair_ops = {
 	.released = tgt_ns_leave,
 	.awaited_since = tgt_ns_awaited_since,
 	.closing = tgt_queue_closing,
+	.closing_req = tgt_io_bulk_closing,
 	.closed = tgt_queue_closed,
 };

@@ -169,6 +169,7 @@ static void connect_done_on_reactor(struct weft_msg *msg)
 	req->qp->owner = queue;
 	if (!queue->ctrl->subsys->discovery)
 		weft_qpair_admit(req->qp, tgt_flow_buf_queues(queue->ctrl, req->qp->group),
+				 tgt_flow_walks(queue->ctrl, req->qp->group),
 				 &tgt_tenant_local(queue->ctrl, req->qp->group)->rx_quota);
 	weft_qpair_start(req->qp, le16_to_cpu(cmd->qid), le16_to_cpu(cmd->sqsize) + 1u,
 			 !(cmd->cattr & NVMF_CATTR_NO_SQ_FLOW));

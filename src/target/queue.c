@@ -133,8 +133,6 @@ void tgt_queue_closing(struct weft_qpair *qp)
 	if (!queue)
 		return;
 	tgt_io_fused_closing(queue);
-	tgt_limits_closing(qp);
-	tgt_io_bulk_closing(qp);
 	queue->closing_msg.fn = queue_closing_on_control;
 	weft_reactor_post(qp->group->control, &queue->closing_msg);
 }

@@ -2,12 +2,7 @@
  * back.
  *
  * There are two sets of buffers: for admitted hosts, and for everybody else (connections before
- * Connect, hosts of the discovery service). Hosts never wait for the second kind.
- *
- * A peer that does not read its replies, or does not send the data of its writes, keeps buffers;
- * over RDMA it also keeps blocks of a namespace's memory from being written. It may do so until
- * others wait for them, and then for RECLAIM_MS at most. The removal of a namespace waits as long
- * for replies that leave from the namespace's memory. */
+ * Connect, hosts of the discovery service). Hosts never wait for the second kind. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +10,8 @@
 #include "transport/transport.h"
 
 enum {
-	RECLAIM_MS = 10000,
+	TRIM_MS = 1000,
+	TRIM_NEXT_MS = 1, /* until the next part */
 	ANON_DIVISOR = 8, /* peers that are not admitted have one buffer where hosts have so many */
 };
 
@@ -48,98 +44,36 @@ void weft_rx_quota_init(struct weft_rx_quota *rx_quota)
 	weft_list_init(&rx_quota->link);
 }
 
-/* For what a transport's connections share. */
-static bool transports_have_waiters(const struct weft_poll_group *group)
+/* False: there is more. */
+static bool trim_slots(struct weft_poll_group *group)
 {
-	const struct weft_transport *transport;
+	bool all = true;
 
-	for (unsigned i = 0; (transport = weft_transport_at(i)); i++)
-		if (transport->has_waiters && transport->has_waiters(group))
-			return true;
-	return false;
+	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++)
+		all &= weft_req_slots_trim(&group->slots[i]);
+	return all;
 }
 
-static bool buffers_have_waiters(const struct weft_poll_group *group, const struct weft_bufs *in,
-				 const struct weft_bufs *out)
+static void trim_expired(struct weft_timer *timer)
 {
-	return weft_bufs_has_waiters(in) || weft_bufs_has_waiters(out) ||
-	       transports_have_waiters(group);
-}
-
-static bool has_any_waiter(const struct weft_poll_group *group)
-{
-	return buffers_have_waiters(group, &group->in, &group->out) ||
-	       buffers_have_waiters(group, &group->anon_in, &group->anon_out);
-}
-
-/* A writer waits for blocks that a guarded reply of the queue pair holds. */
-static bool blocks_writer(struct weft_qpair *qp)
-{
-	for (uint32_t i = 0; qp->guarded_replies && i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		if (req && req->shared &&
-		    weft_guard_writer_waits(req->guard, req->data, req->reply_len))
-			return true;
-	}
-	return false;
-}
-
-/* Since when the user has waited for memory that replies of the queue pair leave from; 0: it does
- * not. A peer that reads a reply now and then gains no time. */
-static uint64_t awaited_since(struct weft_qpair *qp)
-{
-	uint64_t first = 0, since;
-
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		since = req ? qp->ops->awaited_since(req) : 0;
-		if (since && (!first || since < first))
-			first = since;
-	}
-	return first;
-}
-
-/* @since may be from another reactor, whose turn began later than ours. */
-static bool is_overdue(const struct weft_qpair *qp, uint64_t since)
-{
-	return since && weft_reactor_now_ns(qp->group->reactor) >= since + RECLAIM_MS * 1000000ull;
-}
-
-/* true: check this queue pair again later. */
-static bool reclaim_from(struct weft_qpair *qp)
-{
-	uint64_t awaited = awaited_since(qp);
-	bool overdue = !qp->closing && is_overdue(qp, qp->transport->stalled_since(qp));
-
-	if (overdue && buffers_have_waiters(qp->group, qp->in, qp->out))
-		weft_qpair_close(qp, "keeps buffers that others wait for");
-	else if (overdue && blocks_writer(qp))
-		weft_qpair_close(qp, "keeps blocks that others write to");
-	else if (is_overdue(qp, awaited))
-		weft_qpair_close(qp, "keeps a namespace from being removed");
-	return qp->guarded_replies || awaited;
-}
-
-static void reclaim_expired(struct weft_timer *timer)
-{
-	struct weft_poll_group *group = container_of(timer, struct weft_poll_group, reclaim);
-	bool again = false;
-	struct weft_qpair *qp;
+	struct weft_poll_group *group = container_of(timer, struct weft_poll_group, trim);
 
 	assert_on(group->reactor);
-	weft_list_for_each(qp, &group->qpairs, link)
-		again |= reclaim_from(qp);
-	if (again || has_any_waiter(group))
-		weft_poll_group_start_reclaim(group);
+	if (!trim_slots(group))
+		weft_timer_set(group->reactor, &group->trim, TRIM_NEXT_MS);
 }
 
-void weft_poll_group_start_reclaim(struct weft_poll_group *group)
+void weft_poll_group_trim_later(struct weft_poll_group *group)
 {
-	assert_on(group->reactor);
-	if (!weft_heap_has(&group->reclaim.node))
-		weft_timer_set(group->reactor, &group->reclaim, RECLAIM_MS / 5);
+	if (!weft_heap_has(&group->trim.node))
+		weft_timer_set(group->reactor, &group->trim, TRIM_MS);
+}
+
+void weft_poll_group_trim_now(struct weft_poll_group *group)
+{
+	weft_timer_stop(group->reactor, &group->trim);
+	while (!trim_slots(group))
+		;
 }
 
 static int create_buffers(struct weft_poll_group *group)
@@ -209,7 +143,8 @@ int weft_poll_group_create(struct weft_poll_group **out, struct weft_reactor *r,
 	group->reactor = r;
 	group->index = index;
 	group->depth_max = depth_max;
-	group->reclaim.fn = reclaim_expired;
+	weft_reclaim_init(&group->reclaim);
+	group->trim.fn = trim_expired;
 	weft_task_init(&group->serve_waiters, serve_group_waiters);
 	weft_list_init(&group->qpairs);
 	weft_list_init(&group->iters);
@@ -234,7 +169,7 @@ free_group:
 void weft_poll_group_destroy(struct weft_poll_group *group)
 {
 	assert(weft_list_empty(&group->qpairs) && weft_list_empty(&group->iters));
-	assert(!weft_heap_has(&group->reclaim.node));
+	assert(weft_reclaim_is_idle(&group->reclaim) && !weft_heap_has(&group->trim.node));
 	assert(weft_list_empty(&group->walks.flows));
 	weft_task_cancel(&group->walks.task);
 	destroy_transport_parts(group, WEFT_TRANSPORTS_MAX);

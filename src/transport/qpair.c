@@ -61,7 +61,8 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 static void stop_group_work(struct weft_poll_group *group)
 {
 	assert(!weft_bufs_has_waiters(&group->in) && !weft_bufs_has_waiters(&group->out));
-	weft_timer_stop(group->reactor, &group->reclaim);
+	weft_reclaim_stop(group);
+	weft_poll_group_trim_now(group);
 	weft_task_cancel(&group->serve_waiters);
 }
 
@@ -79,9 +80,10 @@ static void iters_skip(struct weft_qpair *qp)
 void weft_qpair_destroy(struct weft_qpair *qp)
 {
 	assert_on_group(qp->group);
-	assert(!qp->inflight && !qp->draining && !qp->guarded_replies);
+	assert(!qp->inflight && !qp->ending && !qp->draining && !qp->guarded_replies);
 	weft_preconnect_remove(&qp->group->preconnect, qp);
 	iters_skip(qp);
+	weft_reclaim_qpair_gone(&qp->group->reclaim, qp);
 	weft_list_remove(&qp->link);
 	if (weft_list_empty(&qp->group->qpairs))
 		stop_group_work(qp->group);
@@ -102,11 +104,12 @@ void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, boo
 }
 
 void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
-		      struct weft_rx_quota *rx_quota)
+		      struct weft_fair_flow *walks, struct weft_rx_quota *rx_quota)
 {
 	assert_on_group(qp->group);
 	assert(!weft_qpair_is_admitted(qp));
 	qp->flows = flows;
+	qp->walks = walks;
 	qp->rx_quota = rx_quota;
 	qp->in = &qp->group->in;
 	qp->out = &qp->group->out;
@@ -154,12 +157,37 @@ void weft_qpair_close_when_sent(struct weft_qpair *qp, const char *why)
 	qp->transport->close_when_sent(qp);
 }
 
-void weft_qpair_abort_all(struct weft_qpair *qp)
+static enum weft_walk_step end_request(struct weft_req_walk *walk, struct weft_req *req)
 {
-	assert(qp->closing);
-	for (uint32_t i = 0; i < qp->high_water; i++)
-		if (qp->reqs[i])
-			weft_req_abort(qp->reqs[i], NVME_SC_ABORT_QUEUE);
+	struct weft_qpair *qp = container_of(walk, struct weft_qpair, end_walk);
+
+	if (req->state == WEFT_REQ_DRAINING && qp->transport->end_draining)
+		qp->transport->end_draining(req);
+	else if (!weft_req_abort(req, NVME_SC_ABORT_QUEUE))
+		qp->ops->closing_req(req);
+	return WEFT_WALK_ON;
+}
+
+static void requests_ended(struct weft_req_walk *walk)
+{
+	struct weft_qpair *qp = container_of(walk, struct weft_qpair, end_walk);
+
+	qp->ending = false;
+	qp->transport->slot_freed(qp);
+}
+
+void weft_qpair_end_requests(struct weft_qpair *qp)
+{
+	assert(qp->closing && !qp->ending);
+	qp->ending = true;
+	qp->end_walk.visit = end_request;
+	qp->end_walk.done = requests_ended;
+	weft_req_walk_begin(&qp->end_walk, qp, qp->walks);
+}
+
+bool weft_qpair_in_use(const struct weft_qpair *qp)
+{
+	return qp->inflight || qp->ending;
 }
 
 void weft_qpair_free(struct weft_qpair *qp)

@@ -5,9 +5,12 @@
  *
  * A thousand connections that are served one after the other use the same few slots, the lowest
  * ones, which stay in the cache and the TLB. A block of slots is address space, reserved when a
- * queue pair comes that may need it; memory is used as slots are.
+ * queue pair comes that may need it; memory is used as slots are. What a burst has used is given
+ * back, 64 slots at a time, a while after the last of these is free: the lowest SLOTS_KEPT stay, so
+ * that a usual load has nothing to do with it.
  *
- * Invariant: a bit of a block's @full is set when the 64 slots of that word of its @used are. */
+ * Invariant: a bit of a block's @full is set when the 64 slots of that word of its @used are, and one
+ * of @idle when these were all free once, and their memory was not given back since. */
 #include "transport/req_slots.h"
 
 #include <assert.h>
@@ -19,10 +22,15 @@
 #include "transport/transport.h"
 
 enum { WORD = 64, BLOCK = WORD * WORD };
+enum {
+	SLOTS_KEPT = 16 * WORD,
+	TRIM_BLOCKS = 512, /* that a trim looks at … */
+	TRIM_WORDS = 64,   /* … and groups of slots that it gives back, in one call */
+};
 
 struct slot_block {
 	char *base;
-	uint64_t full, used[WORD];
+	uint64_t full, idle, used[WORD];
 };
 
 static int add_block(struct weft_req_slots *slots)
@@ -42,7 +50,7 @@ static int add_block(struct weft_req_slots *slots)
 
 int weft_req_slots_reserve(struct weft_req_slots *slots, size_t count)
 {
-	assert(slots->size);
+	assert(slots->size && slots->size % WORD == 0);
 	while (slots->nblocks * BLOCK < slots->reserved + count)
 		if (add_block(slots) < 0)
 			return -ENOMEM;
@@ -95,7 +103,7 @@ struct weft_req *weft_req_slots_alloc(struct weft_req_slots *slots)
 	return req;
 }
 
-void weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req)
+bool weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req)
 {
 	struct slot_block *block = &slots->blocks[req->slot / BLOCK];
 	uint32_t word = req->slot % BLOCK / WORD;
@@ -105,4 +113,41 @@ void weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req)
 	block->full &= ~(UINT64_C(1) << word);
 	if (req->slot / BLOCK < slots->first)
 		slots->first = req->slot / BLOCK;
+	if (req->slot < SLOTS_KEPT || block->used[word])
+		return false;
+	block->idle |= UINT64_C(1) << word;
+	return true;
+}
+
+/* --- giving memory back ----------------------------------------------------------------------- */
+
+static void trim_block(const struct weft_req_slots *slots, struct slot_block *block,
+		       unsigned *words)
+{
+	size_t bytes = WORD * slots->size;
+
+	for (; block->idle && *words; block->idle &= block->idle - 1) {
+		uint32_t word = (uint32_t)__builtin_ctzll(block->idle);
+
+		if (block->used[word])
+			continue;
+		weft_pages_discard(block->base + word * bytes, bytes);
+		--*words;
+	}
+}
+
+bool weft_req_slots_trim(struct weft_req_slots *slots)
+{
+	unsigned words = TRIM_WORDS;
+
+	for (unsigned i = 0; i < TRIM_BLOCKS && slots->trimmed < slots->nblocks; i++) {
+		trim_block(slots, &slots->blocks[slots->trimmed], &words);
+		if (!words)
+			return false;
+		slots->trimmed++;
+	}
+	if (slots->trimmed < slots->nblocks)
+		return false;
+	slots->trimmed = 0;
+	return true;
 }

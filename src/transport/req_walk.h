@@ -24,6 +24,12 @@ enum { WEFT_REQS_PER_TURN = 512 };
 
 /* --- one after the other ---------------------------------------------------------------------- */
 
+/* Over the queue pairs of a poll group, on its reactor, some in each turn, while they come and go. */
+struct weft_qpair_iter {
+	struct weft_list link; /* group->iters */
+	struct weft_list *at;  /* weft_qpair.link of the next, or group->qpairs */
+};
+
 struct weft_req_iter {
 	struct weft_list link; /* qp->req_iters */
 	struct weft_qpair *qp; /* NULL: the iteration has ended */

@@ -92,7 +92,8 @@ void weft_req_release(struct weft_req *req)
 	put_req_buffer(&req->out);
 	weft_req_enter(req, WEFT_REQ_FREE);
 	table_remove(qp, req);
-	weft_req_slots_free(qp->slots, req);
+	if (weft_req_slots_free(qp->slots, req))
+		weft_poll_group_trim_later(qp->group);
 	qp->transport->slot_freed(qp);
 }
 

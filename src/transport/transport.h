@@ -26,6 +26,7 @@
 #include "reactor/reactor.h"
 #include "transport/bufs.h"
 #include "transport/req_slots.h"
+#include "transport/reclaim.h"
 #include "transport/req_walk.h"
 #include "transport/preconnect.h"
 
@@ -52,7 +53,8 @@ struct weft_poll_group {
 	struct weft_bufs anon_in, anon_out; /* for all other peers: fewer */
 	struct weft_preconnect preconnect;
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
-	struct weft_timer reclaim;      /* runs while somebody waits for what peers may keep */
+	struct weft_reclaim reclaim;    /* runs while somebody waits for what peers may keep */
+	struct weft_timer trim;         /* runs when slots have memory to give back */
 	struct weft_list qpairs, iters;
 	struct weft_req_walks walks;
 	bool frozen;         /* see weft_poll_group_freeze() */
@@ -85,12 +87,11 @@ void weft_poll_group_thaw(struct weft_poll_group *group);
 /* Somebody waits for a buffer, or may wait for blocks that a queue pair holds: closes peers that
  * keep them and have not moved for a while; also those whose replies the user waits for. */
 void weft_poll_group_start_reclaim(struct weft_poll_group *group);
+/* Slots of a burst of requests are free: gives their memory back, if they still are then. */
+void weft_poll_group_trim_later(struct weft_poll_group *group);
+void weft_poll_group_trim_now(struct weft_poll_group *group); /* its last queue pair is gone */
 
-/* Iterates over its queue pairs, on its reactor, some in each turn, while they come and go. */
-struct weft_qpair_iter {
-	struct weft_list link; /* group->iters */
-	struct weft_list *at;  /* weft_qpair.link of the next, or group->qpairs */
-};
+/* Iterates over its queue pairs: see transport/req_walk.h. */
 void weft_qpair_iter_begin(struct weft_poll_group *group, struct weft_qpair_iter *iter);
 /* NULL: that was all, and the iteration has ended. */
 struct weft_qpair *weft_qpair_iter_next(struct weft_poll_group *group,
@@ -188,8 +189,10 @@ struct weft_qpair_ops {
 	 * does not. If that takes long the connection is closed, see
 	 * weft_poll_group_start_reclaim(). */
 	uint64_t (*awaited_since)(struct weft_req *req);
-	/* The connection is lost or being closed: reply to what you hold. */
+	/* The connection is lost or being closed: reply to what you hold. closing_req() follows for each
+	 * request, some in each turn: if it waits, reply to it. */
 	void (*closing)(struct weft_qpair *qp);
+	void (*closing_req)(struct weft_req *req);
 	/* The connection is gone and all requests are back. Now, or later, the user calls
 	 * weft_qpair_free(); the target's side of the end is target/queue.c. */
 	void (*closed)(struct weft_qpair *qp);
@@ -250,9 +253,15 @@ struct weft_transport {
 	void (*copy)(struct weft_req *req, const void *from);
 	void (*reply)(struct weft_req *req);
 	void (*started)(struct weft_qpair *qp);
-	void (*slot_freed)(struct weft_qpair *qp); /* a full queue has room again */
-	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. */
-	uint64_t (*stalled_since)(struct weft_qpair *qp);
+	/* A full queue has room again; a closing one may be closed now. */
+	void (*slot_freed)(struct weft_qpair *qp);
+	/* The connection is closed: ends a DRAINING request. NULL: its qpairs have none by then. */
+	void (*end_draining)(struct weft_req *req);
+	/* Since when, in ns, its peer has kept a buffer of ours in use; 0: it does not. @stall has what
+	 * look_for_stall() saw of its requests, one after the other, perhaps over several turns;
+	 * NULL: it need not see them. */
+	uint64_t (*stalled_since)(struct weft_qpair *qp, const struct weft_stall *stall);
+	void (*look_for_stall)(struct weft_req *req, struct weft_stall *stall);
 	/* Closes it if it is lost and nothing has told so yet. */
 	void (*check_lost)(struct weft_qpair *qp);
 	/* For weft_poll_group_freeze(). NULL, all five: its connections are closed instead. */
@@ -302,6 +311,7 @@ struct weft_qpair {
 	/* The user's: the flows in which its requests wait for them; NULL: all such queue pairs
 	 * share one queue. */
 	struct weft_bufs_flows *flows;
+	struct weft_fair_flow *walks;   /* and walks that its end needs; NULL: the same */
 	struct weft_rx_quota *rx_quota; /* the user's; NULL: it is not admitted */
 	uint32_t guarded_replies;       /* nobody can write to their data until they have left */
 	char why[160];                  /* the first cause of the end */
@@ -321,6 +331,8 @@ struct weft_qpair {
 	uint32_t slots_max, depth, high_water, inflight, draining;
 	uint32_t parked;            /* of those in flight: not yet given to the user */
 	struct weft_list req_iters; /* see transport/req_walk.h */
+	struct weft_req_walk end_walk;
+	bool ending; /* the walk is under way */
 };
 
 /* The user's own bytes behind every request, from a cache line on. */
@@ -343,10 +355,10 @@ void weft_qpair_destroy(struct weft_qpair *qp);
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);
 /* The access check has passed: the queue pair now uses the buffers of hosts. Its requests wait for
  * them in @flows, which all queue pairs of the tenant in this poll group share. Flows take turns: a
- * tenant with thousands of requests makes others wait for one of them. @flows and @rx_quota outlive
- * its requests. */
+ * tenant with thousands of requests makes others wait for one of them. @flows, @walks and @rx_quota
+ * outlive the queue pair. */
 void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
-		      struct weft_rx_quota *rx_quota);
+		      struct weft_fair_flow *walks, struct weft_rx_quota *rx_quota);
 bool weft_qpair_is_admitted(const struct weft_qpair *qp);
 /* Starts to close, once; the first @why is kept. */
 void weft_qpair_close(struct weft_qpair *qp, const char *why, ...)
@@ -374,8 +386,10 @@ void weft_req_release(struct weft_req *req);
  * @got gets the buffer, unless weft_pool_cancel_wait() ends the wait. */
 void weft_req_wait_buffer(struct weft_req *req, struct weft_req_buf *buf,
 			  void (*got)(struct weft_pool_waiter *waiter, void *at));
-/* For transports, on close: every request that waits for us gets its then(). */
-void weft_qpair_abort_all(struct weft_qpair *qp);
+/* For transports, on close: every request that waits for us gets its then(), some in each turn. The
+ * queue pair is in use until the last of them is back and all were looked at. */
+void weft_qpair_end_requests(struct weft_qpair *qp);
+bool weft_qpair_in_use(const struct weft_qpair *qp);
 
 /* The one function that changes a request's state. */
 void weft_req_enter(struct weft_req *req, enum weft_req_state state);

@@ -183,11 +183,14 @@ static int zero_blocks(struct weft_volume *volume, const struct weft_block_span 
 
 int weft_volume_zero(struct weft_volume *volume, uint64_t length, uint64_t offset, unsigned flags)
 {
-	uint64_t mask = volume->info.block_size - 1, first = (offset + mask) & ~mask, end, last;
+	uint64_t fits = clamp_to_size(volume, length, offset), end = offset + fits;
+	uint64_t mask = volume->info.block_size - 1, first, last;
 	struct weft_block_span whole;
 	int rc;
 
-	end = offset + clamp_to_size(volume, length, offset);
+	if (!fits) /* behind the end, where a sum may wrap */
+		return 0;
+	first = (offset + mask) & ~mask;
 	last = end & ~mask;
 	if (last <= first) /* no block is covered whole */
 		return write_zero_data(volume, end - offset, offset, flags & WEFT_FUA);

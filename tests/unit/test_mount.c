@@ -188,6 +188,8 @@ static void test_end(void **state)
 	assert_int_equal(weft_volume_write(&bytes, data, 1024, SIZE - 513, 0), 513);
 	assert_int_equal(weft_volume_zero(&bytes, SIZE, SIZE - 600, 0), 0);
 	assert_int_equal(weft_volume_zero(&bytes, 512, SIZE + 512, 0), 0);
+	assert_int_equal(weft_volume_zero(&bytes, 512, UINT64_MAX - 200, 0), 0);
+	assert_int_equal(weft_volume_zero(&bytes, UINT64_MAX, UINT64_MAX, 0), 0);
 	assert_int_equal(blocks[SIZE - 601], 0x11);
 	assert_int_equal(blocks[SIZE - 600], 0);
 }

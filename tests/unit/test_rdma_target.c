@@ -806,6 +806,7 @@ static void adapter_removed(void **state)
 	case_advance(5000);
 	raw_close(&io);
 	raw_close(&admin);
+	case_turns(20);
 	assert_int_equal(fabric_counts().ids, 0);
 	assert_int_equal(fabric_counts().qps, 0);
 	assert_int_equal(fabric_counts().mrs, 0);

@@ -442,6 +442,7 @@ static void send_copies(void)
 static uint64_t owes_data_since(void (*send_more)(void))
 {
 	union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(OTHERS) } };
+	struct weft_stall stall = { 0 };
 	struct tcp_conn *conn;
 	uint64_t since;
 
@@ -454,7 +455,10 @@ static uint64_t owes_data_since(void (*send_more)(void))
 		assert_true(turns < TURNS_MAX);
 		turn(1);
 	}
-	since = conn->qp.transport->stalled_since(&conn->qp);
+	for (uint32_t i = 0; i < conn->qp.high_water; i++)
+		if (weft_qpair_req(&conn->qp, i))
+			weft_stall_look(&stall, weft_qpair_req(&conn->qp, i));
+	since = conn->qp.transport->stalled_since(&conn->qp, &stall);
 	close_other();
 	return since;
 }

@@ -11,6 +11,8 @@
 
 enum {
 	DEPTH = 4096,
+	BUFFERS = 2048, /* for so many of them */
+	RECLAIM_MS = 2100,
 	DEEP = 1900,    /* commands of one queue that wait for their data */
 	TURN_MAX = 512, /* requests that one turn looks at */
 	ABORTS = 100,
@@ -25,7 +27,7 @@ enum {
 };
 
 static struct raw_host *admin, *deep, *other_admin, *other;
-static uint16_t cntlid;
+static uint16_t cntlid, other_cntlid;
 
 /* --- what is counted -------------------------------------------------------------------------- */
 
@@ -122,6 +124,62 @@ static void preempt_and_abort(void)
 	assert_int_equal(raw_host_wait(other), 0);
 }
 
+static void disconnect(void)
+{
+	union nvme_sqe sqe = { .connect = { .opcode = NVME_FABRICS_OPCODE,
+					    .fctype = NVMF_DISCONNECT } };
+
+	raw_host_send(deep, &sqe, NULL, 0);
+	assert_int_equal(raw_host_wait(deep), 0);
+	for (unsigned i = 0; i < 10; i++)
+		stepped_later(2);
+}
+
+static void lose(void)
+{
+	raw_host_close(deep);
+	deep = NULL;
+	for (unsigned i = 0; i < 10; i++)
+		stepped_later(2);
+}
+
+/* Its table was deep once, and there is nothing in it. */
+static void an_idle_one_ends(void)
+{
+	union nvme_sqe sqe = { .common = { .opcode = nvme_admin_keep_alive } };
+	uint16_t id;
+	struct raw_host *idle = stepped_admin(STEPPED_NQN, FLOODER, 1, &id);
+
+	for (unsigned n = 0; n < DEEP; n++)
+		raw_host_send(idle, &sqe, NULL, 0);
+	stepped_others();
+	raw_host_wait(idle);
+	looked_most = looked_all = 0;
+	raw_host_close(idle);
+	for (unsigned i = 0; i < 40; i++)
+		stepped_once();
+}
+
+/* Another host waits for a buffer, and the target looks who keeps them. */
+static void others_wait(void)
+{
+	struct raw_host *waits = stepped_io(OTHER, 2, other_cntlid, 2);
+
+	for (unsigned n = 0; n < BUFFERS - DEEP + 1; n++) {
+		union nvme_sqe sqe = { .rw = { .opcode = nvme_cmd_write, .nsid = cpu_to_le32(1) } };
+
+		raw_host_send(waits, &sqe, NULL, 512);
+	}
+	for (unsigned turns = 0; waits->r2ts < BUFFERS - DEEP; turns++) {
+		assert_true(turns < TURNS_MAX);
+		stepped_control();
+	}
+	looked_most = looked_all = 0;
+	stepped_later(RECLAIM_MS);
+	raw_host_close(waits);
+	stepped_later(0);
+}
+
 static const struct {
 	const char *name;
 	void (*walk)(void);
@@ -131,6 +189,10 @@ static const struct {
 	{ "Abort, nobody", abort_nobody, DEEP },
 	{ "Abort, many", abort_many, ABORTS *DEEP },
 	{ "Preempt and Abort", preempt_and_abort, DEEP },
+	{ "reclaim", others_wait, DEEP },
+	{ "Disconnect, and the end", disconnect, 2 * DEEP },
+	{ "a connection is lost", lose, DEEP },
+	{ "an idle one is lost", an_idle_one_ends, DEEP },
 };
 
 static void register_victim(void)
@@ -176,22 +238,21 @@ static void others_abort_meanwhile(void **state)
 	close_deep();
 }
 
-/* The queue goes while an Abort looks through it, and so does the host that asked. */
+/* The queue goes while Aborts look through it: they came when it had been lost already. And so does
+ * the host that asked. */
 static void a_queue_goes_meanwhile(void **state)
 {
 	open_deep();
-	for (unsigned n = 0; n < ABORTS; n++)
-		send_abort(NOBODY);
-	for (looked_all = 0; !looked_all;)
-		stepped_once();
 	raw_host_close(deep);
 	deep = NULL;
+	for (looked_all = 0; !looked_all;)
+		stepped_once();
+	for (unsigned n = 0; n < ABORTS; n++)
+		send_abort(NOBODY);
 	for (unsigned turns = 0; admin->answered < admin->sent; turns++) {
 		assert_true(turns < TURNS_MAX);
 		stepped_once();
 	}
-	assert_int_equal(admin->last.status, 0);
-	assert_int_equal(le64_to_cpu(admin->last.result), 1);
 	assert_in_range(looked_all, DEEP, ABORTS * DEEP / 2); /* or this tests nothing */
 	close_deep();
 	open_deep();
@@ -202,14 +263,56 @@ static void a_queue_goes_meanwhile(void **state)
 	close_deep();
 }
 
+/* --- what a table leaves ---------------------------------------------------------------------- */
+
+enum { SLOTS_KEPT = 1024, A_WHILE_MS = 1100 };
+
+static size_t discarded;
+
+void __real_weft_pages_discard(void *pages, size_t size);
+void __wrap_weft_pages_discard(void *pages, size_t size);
+void __wrap_weft_pages_discard(void *pages, size_t size)
+{
+	discarded += size;
+	__real_weft_pages_discard(pages, size);
+}
+
+static size_t slot_size(void)
+{
+	return stepped_target->poll_groups[0]
+		->slots[weft_transport_index(weft_transport_find(NVMF_TRTYPE_TCP))]
+		.size;
+}
+
+/* The host is still there, and the commands of a queue have ended: the memory of their slots is given
+ * back. */
+static void a_burst_leaves_no_memory(void **state)
+{
+	for (unsigned times = 0; times < 2; times++) {
+		open_deep();
+		stepped_later(A_WHILE_MS);
+		for (unsigned i = 0; i < 10; i++)
+			stepped_later(2);
+		discarded = 0;
+		raw_host_close(deep);
+		deep = NULL;
+		stepped_later(0);
+		stepped_later(A_WHILE_MS);
+		for (unsigned i = 0; i < 10; i++)
+			stepped_later(2);
+		assert_in_range(discarded / slot_size(), DEEP - SLOTS_KEPT, DEEP);
+		close_deep();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_turn_looks_at_a_part),
 		cmocka_unit_test(others_abort_meanwhile),
 		cmocka_unit_test(a_queue_goes_meanwhile),
+		cmocka_unit_test(a_burst_leaves_no_memory),
 	};
-	uint16_t other_cntlid;
 	int rc;
 
 	stepped_depth = DEPTH;

@@ -15,7 +15,7 @@ struct host_path;
 
 enum {
 	HOST_ADMIN_DEPTH = 31,    /* of a queue with 32 entries, which every controller has */
-	HOST_ADMIN_USER_MAX = 16, /* of them for weft_admin(): ours always find room */
+	HOST_ADMIN_USER_MAX = 16, /* of them for weft_admin(): ours find room, or the next one */
 	HOST_ABORTS_MAX = 4,      /* in flight */
 	HOST_PAGE = 4096,
 };
@@ -28,9 +28,9 @@ struct host_admin {
 	struct iovec iov;
 	const char *name;     /* "Identify Controller" */
 	uint64_t deadline_ns; /* 0: none */
-	bool inflight;
-	bool inexact;   /* a success may move less data than there is room for … */
-	uint32_t moved; /* … bytes that it moved */
+	bool inflight;        /* or it waits for a slot */
+	bool inexact;         /* a success may move less data than there is room for … */
+	uint32_t moved;       /* … bytes that it moved */
 	/* rc 0: the command was answered, see host_status(); else it was lost. */
 	void (*done)(struct host_admin *a, int rc);
 };
@@ -38,8 +38,9 @@ struct host_admin {
 /* A path's admin queue. */
 struct host_admin_queue {
 	struct weft_list inflight; /* host_admin */
+	struct weft_list waiting;  /* host_admin: for a slot, before the program's */
 	unsigned nusers, naborts;  /* of them: the program's, Aborts */
-	struct weft_task pump;     /* user_admin.c: a slot is free */
+	struct weft_task pump;     /* a slot is free: who waits, and then user_admin.c */
 	struct weft_timer timer;   /* the earliest deadline */
 };
 
@@ -59,7 +60,8 @@ static inline void host_admin_prepare(struct host_admin *a, const char *name,
 	*a = (struct host_admin){ .name = name, .done = done };
 }
 
-/* The admin queue is connected. @timeout_ms 0: it may take forever. */
+/* The admin queue is connected; @a goes out now, or when a slot is free. @timeout_ms, from now on;
+ * 0: it may take forever. */
 void host_admin_start(struct host_path *path, struct host_admin *a, uint32_t timeout_ms);
 /* The link is gone: everything in flight is done() with -ECONNRESET. */
 void host_admin_lost(struct host_path *path);

@@ -168,15 +168,13 @@ bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc)
 	return true;
 }
 
-/* Ends commands that wait for their turn: the flow may wait long for pieces of the host's other
- * queues. */
-void tgt_io_bulk_closing(struct weft_qpair *qp)
+/* The flow may wait long for pieces of the host's other queues, and the tenant for their lists and
+ * pairs. */
+void tgt_io_bulk_closing(struct weft_req *req)
 {
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
+	uint8_t waits = tgt_req(req)->waits;
 
-		if (req && (tgt_req(req)->waits == TGT_WAITS_FOR_TURN ||
-			    tgt_req(req)->waits == TGT_WAITS_FOR_BYTES))
-			tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
-	}
+	if (waits == TGT_WAITS_FOR_TENANT || waits == TGT_WAITS_FOR_TURN ||
+	    waits == TGT_WAITS_FOR_BYTES)
+		tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
 }

@@ -61,7 +61,6 @@ void tgt_limit_admit(struct weft_req *req, void (*start)(struct weft_req *req));
 void tgt_limit_release(struct weft_req *req);
 void tgt_limit_unwait(struct weft_req *req); /* it waits no more */
 void tgt_limit_wake_next(struct weft_task *task);
-void tgt_limits_closing(struct weft_qpair *qp); /* ends commands of @qp that wait */
 
 /* io/bulk.c: leaves the namespace; when it is this command's turn, enters again and calls @piece,
  * with a buffer at req->data for as much of @bytes as tgt_req.piece says; 0: it needs none. The
@@ -72,7 +71,8 @@ void tgt_io_bulk(struct weft_req *req, uint64_t bytes, void (*piece)(struct weft
 struct weft_bulk_flow *tgt_io_bulk_queue(struct weft_req *req);
 /* Storage has no piece of @req any more; does nothing if it had none. */
 void tgt_io_piece_ends(struct weft_req *req);
-void tgt_io_bulk_closing(struct weft_qpair *qp); /* ends commands of @qp that wait for their turn */
+/* Its connection closes: ends @req if it waits for its turn, or for room for its list. */
+void tgt_io_bulk_closing(struct weft_req *req);
 /* True: a command between two pieces has ended with the generic status @sc. False: storage has a
  * piece, and the command ends after that. */
 bool tgt_io_bulk_abort(struct weft_req *req, uint8_t sc);

@@ -112,14 +112,3 @@ void tgt_limit_wake_next(struct weft_task *task)
 	wake_next_later(limit, req);
 	tgt_req(req)->retry(req);
 }
-
-/* Ends commands that wait: those of the host's other queues may last. */
-void tgt_limits_closing(struct weft_qpair *qp)
-{
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		if (req && tgt_req(req)->waits == TGT_WAITS_FOR_TENANT)
-			tgt_io_bulk_abort(req, SC_GENERIC(ABORT_QUEUE));
-	}
-}

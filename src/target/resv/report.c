@@ -20,7 +20,8 @@ static void report_put_bytes(struct weft_req *req, size_t at, const void *from, 
 	memcpy((char *)req->data + at, from, size < room ? size : room);
 }
 
-/* Data that does not fit is left out, at any byte; the count is that of all registrants. */
+/* Into cleared memory. Data that does not fit is left out, at any byte; the count is that of all
+ * registrants. */
 static void put_report(struct weft_req *req, const struct resv_state *st)
 {
 	struct nvme_resv_status head = {
@@ -30,7 +31,6 @@ static void put_report(struct weft_req *req, const struct resv_state *st)
 		.ptpls = st->ptpl,
 	};
 
-	memset(req->data, 0, req->data_len);
 	report_put_bytes(req, 0, &head, sizeof(head));
 	for (unsigned i = 0; i < st->nregs; i++) {
 		struct nvme_registered_ctrl_ext reg = { 0 };
@@ -59,12 +59,15 @@ static void resv_report_on_control(struct weft_msg *msg)
 	tgt_control_reply(req, sc);
 }
 
+/* Here the memory is cleared, all that the host asks for: the control reactor's turn is everybody's. */
 static void resv_report_buffer_ready(struct weft_req *req, uint16_t sc)
 {
-	if (sc)
+	if (sc) {
 		tgt_io_finish(req, sc);
-	else
-		tgt_post_control(req, resv_report_on_control);
+		return;
+	}
+	memset(req->data, 0, req->data_len);
+	tgt_post_control(req, resv_report_on_control);
 }
 
 /* Host identifiers have 128 bits on a fabric: only the extended form has room for them. */

@@ -364,6 +364,7 @@ static void admit_queue(struct tgt_queue *queue)
 
 	if (!queue->ctrl->subsys->discovery)
 		weft_qpair_admit(qp, tgt_flow_buf_queues(queue->ctrl, qp->group),
+				 tgt_flow_walks(queue->ctrl, qp->group),
 				 &tgt_tenant_local(queue->ctrl, qp->group)->rx_quota);
 }
 

@@ -73,8 +73,8 @@ static void abort_outstanding(struct rdma_conn *conn)
 		rdma_conn_destroy_qp(conn);
 	conn->id->context = NULL;
 	rdma_tx_abort_all(conn);
-	weft_qpair_abort_all(&conn->qp);
 	conn->qp.ops->closing(&conn->qp);
+	weft_qpair_end_requests(&conn->qp);
 }
 
 static void conn_finish_close(struct weft_task *task)
@@ -85,7 +85,7 @@ static void conn_finish_close(struct weft_task *task)
 		return;
 	if (conn->state != RDMA_ANSWERING)
 		abort_outstanding(conn);
-	if (conn->qp.inflight)
+	if (weft_qpair_in_use(&conn->qp))
 		return;
 	weft_task_cancel(&conn->finish_close);
 	rdma_conn_enter(conn, RDMA_CLOSED);

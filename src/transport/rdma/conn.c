@@ -177,7 +177,7 @@ struct rdma_conn *rdma_conn_create(const struct rdma_conn_request *conn_req,
 }
 
 /* An adapter gives up on a peer that is gone, but not on one that has no receives. */
-static uint64_t stalled_since(struct weft_qpair *qp)
+static uint64_t stalled_since(struct weft_qpair *qp, const struct weft_stall *stall)
 {
 	const struct rdma_conn *conn = rdma_conn_of(qp);
 

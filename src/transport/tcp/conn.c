@@ -16,16 +16,10 @@
 #include "proto/uri.h"
 #include "transport/tcp/tcp.h"
 
-static void release_draining(struct tcp_conn *conn)
+static void tcp_end_draining(struct weft_req *req)
 {
-	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
-		struct weft_req *req = weft_qpair_req(&conn->qp, i);
-
-		if (!req || req->state != WEFT_REQ_DRAINING)
-			continue;
-		tcp_req_of(req)->owed = 0;
-		tcp_req_done(tcp_req_of(req));
-	}
+	tcp_req_of(req)->owed = 0;
+	tcp_req_done(tcp_req_of(req));
 }
 
 /* When every request is back. */
@@ -33,7 +27,7 @@ static void conn_finish_close(struct weft_task *task)
 {
 	struct tcp_conn *conn = container_of(task, struct tcp_conn, finish_close);
 
-	if (conn->qp.inflight)
+	if (weft_qpair_in_use(&conn->qp))
 		return;
 	weft_task_cancel(&conn->finish_close);
 	conn->qp.ops->closed(&conn->qp);
@@ -47,10 +41,8 @@ static void conn_closed(struct tcp_stream *stream)
 	tcp_rx_stop(conn);
 	tcp_send_queue_clear(&stream->sendq);
 	tcp_refuse_parked(conn);
-	weft_qpair_abort_all(&conn->qp);
-	release_draining(conn);
 	conn->qp.ops->closing(&conn->qp);
-	conn_finish_close(&conn->finish_close);
+	weft_qpair_end_requests(&conn->qp);
 }
 
 static void tcp_slot_freed(struct weft_qpair *qp)
@@ -105,51 +97,30 @@ static bool is_write_or_compare(const struct weft_req *req)
 	       req != req->qp->fused_waiting;
 }
 
-/* We do not read from the socket, and the host is not to blame: storage is slow, and the chunks are
- * full of commands that wait for it. */
-static bool rx_blocked_by_storage(struct tcp_conn *conn)
-{
-	if (conn->rx_state != TCP_RX_WAITS_CHUNK)
-		return false;
-	for (uint32_t i = 0; i < conn->qp.high_water; i++) {
-		struct weft_req *req = weft_qpair_req(&conn->qp, i);
-
-		if (req && tcp_req_of(req)->chunk && !is_write_or_compare(req))
-			return false;
-	}
-	return true;
-}
-
 /* For a request that waits for data the time counts from its R2T, for a reply from the start of the
  * send that it waits for: a peer that moves a byte now and then gains no time. */
-static uint64_t req_stalled_since(struct tcp_conn *conn, struct tcp_req *treq, bool excused)
+static void tcp_look_for_stall(struct weft_req *req, struct weft_stall *stall)
 {
-	switch (treq->req.state) {
-	case WEFT_REQ_AWAIT_DATA:
-	case WEFT_REQ_DRAINING:
-		return excused ? 0 : treq->asked_ns;
-	case WEFT_REQ_REPLYING:
-		return conn->stream.sendq.busy && (treq->req.in.at || treq->req.out.at) ?
-			       conn->stream.sendq.send_start_ns :
-			       0;
-	default:
-		return 0;
-	}
+	const struct tcp_conn *conn = tcp_conn_of(req->qp);
+	const struct tcp_req *treq = tcp_req_of(req);
+
+	stall->rx_waits |= conn->rx_state == TCP_RX_WAITS_CHUNK;
+	stall->rx_waits_for_host |= treq->chunk && !is_write_or_compare(req);
+	if (req->state == WEFT_REQ_AWAIT_DATA || req->state == WEFT_REQ_DRAINING)
+		stall->owed_since = weft_stall_earlier(stall->owed_since, treq->asked_ns);
+	else if (req->state == WEFT_REQ_REPLYING && conn->stream.sendq.busy &&
+		 (req->in.at || req->out.at))
+		stall->unread_since = weft_stall_earlier(stall->unread_since,
+							 conn->stream.sendq.send_start_ns);
 }
 
-static uint64_t tcp_stalled_since(struct weft_qpair *qp)
+/* It owes nothing while we do not read from the socket and the host is not to blame: storage is slow,
+ * and the chunks are full of commands that wait for it. */
+static uint64_t tcp_stalled_since(struct weft_qpair *qp, const struct weft_stall *stall)
 {
-	bool excused = rx_blocked_by_storage(tcp_conn_of(qp));
-	uint64_t first = 0, since;
+	bool excused = stall->rx_waits && !stall->rx_waits_for_host;
 
-	for (uint32_t i = 0; i < qp->high_water; i++) {
-		struct weft_req *req = weft_qpair_req(qp, i);
-
-		since = req ? req_stalled_since(tcp_conn_of(qp), tcp_req_of(req), excused) : 0;
-		if (since && (!first || since < first))
-			first = since;
-	}
-	return first;
+	return weft_stall_earlier(stall->unread_since, excused ? 0 : stall->owed_since);
 }
 
 static void tcp_free(struct weft_qpair *qp)
@@ -274,8 +245,10 @@ const struct weft_transport weft_tcp = {
 	.reply = tcp_reply,
 	.started = tcp_started,
 	.slot_freed = tcp_slot_freed,
+	.end_draining = tcp_end_draining,
 	.stalled_since = tcp_stalled_since,
 	.check_lost = tcp_check_lost,
+	.look_for_stall = tcp_look_for_stall,
 	.freeze = tcp_freeze,
 	.busy_reason = tcp_busy_reason,
 	.export = tcp_export,
