@@ -40,7 +40,8 @@ static enum weft_walk_step disconnect_visit(struct weft_req_walk *walk, struct w
 
 static void disconnect_walked(struct weft_req_walk *walk)
 {
-	tgt_post_control(container_of(walk, struct tgt_req, walk)->self, disconnect_on_control);
+	tgt_post_control(container_of(walk, struct tgt_req, retry_walk.walk)->self,
+			 disconnect_on_control);
 }
 
 static void disconnect_on_reactor(struct weft_msg *msg)
@@ -54,9 +55,10 @@ static void disconnect_on_reactor(struct weft_msg *msg)
 		queue->io_state = TGT_QUEUE_IO_DISCONNECTED;
 	tgt_io_fused_closing(queue);
 	treq->self = req;
-	treq->walk.visit = disconnect_visit;
-	treq->walk.done = disconnect_walked;
-	weft_req_walk_begin(&treq->walk, req->qp, tgt_flow_walks(queue->ctrl, req->qp->group));
+	treq->retry_walk.walk.visit = disconnect_visit;
+	treq->retry_walk.walk.done = disconnect_walked;
+	weft_req_retry_walk_begin(&treq->retry_walk, req->qp,
+				  tgt_flow_walks(queue->ctrl, req->qp->group));
 }
 
 /* An admin queue ends with its controller (NVMe base 2.0, 6.4). */

@@ -324,8 +324,8 @@ struct tgt_req {
 	const struct tgt_write_data_ops *input;
 	union {
 		struct weft_io io;
-		/* Abort: through the queue that it names; Disconnect: through its own. */
-		struct weft_req_walk walk;
+		struct weft_req_walk walk;             /* Abort: through the queue that it names */
+		struct weft_req_retry_walk retry_walk; /* Disconnect: through its own */
 	};
 	uint16_t status;         /* the control reactor's answer, on its way back */
 	struct tgt_queue *queue; /* Connect: the new one; Abort: the one to search */

@@ -53,7 +53,12 @@ static void wait_for_turn(struct weft_req_walk *walk)
 
 static void retry_walk(struct weft_task *task)
 {
-	wait_for_turn(container_of(task, struct weft_req_walk, retry.task));
+	wait_for_turn(&container_of(task, struct weft_req_retry_walk, retry.task)->walk);
+}
+
+static struct weft_retry *retry_of(struct weft_req_walk *walk)
+{
+	return &container_of(walk, struct weft_req_retry_walk, walk)->retry;
 }
 
 static void run_slice(struct weft_req_walk *walk, uint32_t *budget)
@@ -65,12 +70,14 @@ static void run_slice(struct weft_req_walk *walk, uint32_t *budget)
 		step = walk->visit(walk, req);
 	if (step == WEFT_WALK_BUSY) {
 		walk->iter.at--;
-		weft_retry_later(walk->group->reactor, &walk->retry);
+		assert(walk->may_retry);
+		weft_retry_later(walk->group->reactor, retry_of(walk));
 	} else if (step == WEFT_WALK_ENDS || !walk->iter.qp) {
 		weft_req_iter_end(&walk->iter);
 		walk->done(walk);
 	} else {
-		weft_retry_reset(&walk->retry);
+		if (walk->may_retry)
+			weft_retry_reset(retry_of(walk));
 		wait_for_turn(walk);
 	}
 }
@@ -97,12 +104,25 @@ void weft_req_walks_init(struct weft_req_walks *walks)
 	weft_task_init(&walks->task, run_walks);
 }
 
+static void begin_walk(struct weft_req_walk *walk, struct weft_qpair *qp,
+		       struct weft_fair_flow *flow, bool may_retry)
+{
+	walk->may_retry = may_retry;
+	walk->group = qp->group;
+	walk->flow = flow ? flow : &qp->group->walks.default_flow;
+	weft_req_iter_begin(&walk->iter, qp);
+	wait_for_turn(walk);
+}
+
 void weft_req_walk_begin(struct weft_req_walk *walk, struct weft_qpair *qp,
 			 struct weft_fair_flow *flow)
 {
-	walk->group = qp->group;
-	walk->flow = flow ? flow : &qp->group->walks.default_flow;
+	begin_walk(walk, qp, flow, false);
+}
+
+void weft_req_retry_walk_begin(struct weft_req_retry_walk *walk, struct weft_qpair *qp,
+			       struct weft_fair_flow *flow)
+{
 	weft_retry_init(&walk->retry, retry_walk);
-	weft_req_iter_begin(&walk->iter, qp);
-	wait_for_turn(walk);
+	begin_walk(&walk->walk, qp, flow, true);
 }

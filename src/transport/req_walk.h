@@ -46,7 +46,7 @@ void weft_req_iter_end(struct weft_req_iter *iter); /* twice is harmless */
 
 enum weft_walk_step {
 	WEFT_WALK_ON,   /* to the next request */
-	WEFT_WALK_BUSY, /* this one again, in a later turn */
+	WEFT_WALK_BUSY, /* this one again, in a later turn: of a weft_req_retry_walk */
 	WEFT_WALK_ENDS,
 };
 
@@ -59,7 +59,13 @@ struct weft_req_walk {
 	struct weft_fair_flow *flow;
 	struct weft_list link;
 	struct weft_req_iter iter;
-	struct weft_retry retry;
+	bool may_retry;
+};
+
+/* One whose visit() may find a request busy. */
+struct weft_req_retry_walk {
+	struct weft_req_walk walk;
+	struct weft_retry retry; /* private */
 };
 
 struct weft_req_walks {
@@ -73,5 +79,7 @@ void weft_req_walks_init(struct weft_req_walks *walks);
  * all others that have none. */
 void weft_req_walk_begin(struct weft_req_walk *walk, struct weft_qpair *qp,
 			 struct weft_fair_flow *flow);
+void weft_req_retry_walk_begin(struct weft_req_retry_walk *walk, struct weft_qpair *qp,
+			       struct weft_fair_flow *flow);
 
 #endif

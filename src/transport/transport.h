@@ -53,12 +53,13 @@ struct weft_poll_group {
 	struct weft_bufs anon_in, anon_out; /* for all other peers: fewer */
 	struct weft_preconnect preconnect;
 	struct weft_task serve_waiters; /* buffers came back, others wait for them */
-	struct weft_reclaim reclaim;    /* runs while somebody waits for what peers may keep */
-	struct weft_timer trim;         /* runs when slots have memory to give back */
 	struct weft_list qpairs, iters;
-	struct weft_req_walks walks;
 	bool frozen;         /* see weft_poll_group_freeze() */
 	atomic_uint nqpairs; /* also those on their way here: for choose_group() */
+	/* What few commands need. */
+	struct weft_reclaim reclaim; /* runs while somebody waits for what peers may keep */
+	struct weft_timer trim;      /* runs when slots have memory to give back */
+	struct weft_req_walks walks;
 };
 
 /* Its reactor's, but while it is frozen the control reactor hands its queue pairs over. */
@@ -311,7 +312,6 @@ struct weft_qpair {
 	/* The user's: the flows in which its requests wait for them; NULL: all such queue pairs
 	 * share one queue. */
 	struct weft_bufs_flows *flows;
-	struct weft_fair_flow *walks;   /* and walks that its end needs; NULL: the same */
 	struct weft_rx_quota *rx_quota; /* the user's; NULL: it is not admitted */
 	uint32_t guarded_replies;       /* nobody can write to their data until they have left */
 	char why[160];                  /* the first cause of the end */
@@ -329,8 +329,9 @@ struct weft_qpair {
 	struct weft_req **reqs;
 	uint16_t *free_indices;
 	uint32_t slots_max, depth, high_water, inflight, draining;
-	uint32_t parked;            /* of those in flight: not yet given to the user */
-	struct weft_list req_iters; /* see transport/req_walk.h */
+	uint32_t parked;              /* of those in flight: not yet given to the user */
+	struct weft_list req_iters;   /* see transport/req_walk.h */
+	struct weft_fair_flow *walks; /* the user's: the flow of walks that its end needs; or NULL */
 	struct weft_req_walk end_walk;
 	bool ending; /* the walk is under way */
 };
