@@ -112,11 +112,17 @@ static void on_closed(struct weft_qpair *qp)
 	weft_qpair_free(qp);
 }
 
+/* It has none that only the user could end. */
+static void on_closing_req(struct weft_req *req)
+{
+}
+
 static const struct weft_qpair_ops ops = {
 	.command = on_command,
 	.released = on_released,
 	.awaited_since = on_awaited_since,
 	.closing = on_closing,
+	.closing_req = on_closing_req,
 	.closed = on_closed,
 };
 
