@@ -54,8 +54,12 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	}
 	qp->free_indices = (uint16_t *)(qp->reqs + qp->slots_max);
 	weft_list_push(&group->qpairs, &qp->link);
-	weft_preconnect_add(&group->preconnect, qp);
 	return 0;
+}
+
+void weft_qpair_accepted(struct weft_qpair *qp)
+{
+	weft_preconnect_add(&qp->group->preconnect, qp);
 }
 
 static void stop_group_work(struct weft_poll_group *group)
@@ -195,9 +199,11 @@ int weft_qpair_import(struct weft_qpair **qp, struct weft_poll_group *group,
 	if (rc < 0)
 		return rc;
 	(*qp)->owner = owner;
-	if (state->sqsize) {
-		weft_qpair_start(*qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
-		(*qp)->sqhd = (uint16_t)state->sqhd;
+	if (!state->sqsize) {
+		weft_qpair_accepted(*qp);
+		return 0;
 	}
+	weft_qpair_start(*qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
+	(*qp)->sqhd = (uint16_t)state->sqhd;
 	return 0;
 }

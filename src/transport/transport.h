@@ -339,6 +339,9 @@ static inline void *weft_req_priv(struct weft_req *req)
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
 		    const struct weft_qpair_ops *ops, struct weft_poll_group *group);
 void weft_qpair_destroy(struct weft_qpair *qp);
+/* Nobody knows who the peer is: it has a place among those before Connect until
+ * weft_qpair_start(). */
+void weft_qpair_accepted(struct weft_qpair *qp);
 
 /* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);

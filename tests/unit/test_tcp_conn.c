@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "proto/tcp.h"
 #include "running.h"
+#include "transport/tcp/state.h"
 #include "transport/tcp/tcp.h"
 
 enum {
@@ -458,6 +459,70 @@ static void frozen_reads_what_it_asks_for(void **state)
 	await_end(&h);
 }
 
+/* --- a takeover ------------------------------------------------------------------------------- */
+
+static void import_host(struct host *h, uint32_t sqsize)
+{
+	struct weft_qpair_state qpair_state = { .trtype = NVMF_TRTYPE_TCP,
+						.sqid = !!sqsize,
+						.sqsize = sqsize };
+
+	*tcp_conn_state(&qpair_state) = (struct tcp_conn_state){ .fd = socket_pair(h),
+								 .ready = true,
+								 .maxr2t = 1 };
+	atomic_fetch_add(&group->nqpairs, 1);
+	assert_int_equal(weft_qpair_import(&h->qp, group, &qpair_state, &ops, h), 0);
+}
+
+static unsigned strangers(void)
+{
+	return atomic_load(&group->preconnect.now);
+}
+
+/* A connection that has sent Connect is no stranger here either, and takes no stranger's place. */
+static void import_displaces_nobody(void **state)
+{
+	struct host hosts[PRECONNECT_MAX], queue;
+
+	weft_poll_group_freeze(group);
+	for (unsigned i = 0; i < PRECONNECT_MAX; i++)
+		import_host(&hosts[i], 0);
+	assert_int_equal(strangers(), PRECONNECT_MAX);
+	import_host(&queue, DEPTH);
+	assert_int_equal(strangers(), PRECONNECT_MAX);
+	assert_int_equal(atomic_load(&group->preconnect.displaced), 0);
+	weft_poll_group_thaw(group);
+	say_command(&queue, nvme_cmd_flush, 0);
+	hear_resp(&queue, 0);
+	for (unsigned i = 0; i < PRECONNECT_MAX; i++) {
+		say_command(&hosts[i], nvme_cmd_flush, 0);
+		hear_resp(&hosts[i], 0);
+		close(hosts[i].fd);
+		await_end(&hosts[i]);
+	}
+	close(queue.fd);
+	await_end(&queue);
+	assert_int_equal(strangers(), 0);
+}
+
+/* One stranger too many is displaced, as if it was accepted here. */
+static void import_counts_strangers(void **state)
+{
+	struct host hosts[PRECONNECT_MAX + 1];
+
+	weft_poll_group_freeze(group);
+	for (unsigned i = 0; i <= PRECONNECT_MAX; i++)
+		import_host(&hosts[i], 0);
+	assert_int_equal(strangers(), PRECONNECT_MAX);
+	weft_poll_group_thaw(group);
+	await_end(&hosts[0]);
+	for (unsigned i = 0; i <= PRECONNECT_MAX; i++) {
+		close(hosts[i].fd);
+		await_end(&hosts[i]);
+	}
+	assert_int_equal(strangers(), 0);
+}
+
 /* --- the end of a connection ------------------------------------------------------------------ */
 
 /* A write is aborted while its connection closes and the kernel still has its buffer: others get
@@ -624,6 +689,8 @@ int main(void)
 		cmocka_unit_test(strangers_wait_for_a_slot),
 		cmocka_unit_test(frozen_does_not_read),
 		cmocka_unit_test(frozen_reads_what_it_asks_for),
+		cmocka_unit_test(import_displaces_nobody),
+		cmocka_unit_test(import_counts_strangers),
 		cmocka_unit_test(aborted_while_the_kernel_receives),
 		cmocka_unit_test(closed_when_all_is_back),
 		cmocka_unit_test(damage_is_a_wrong_digest),
