@@ -459,6 +459,44 @@ static void frozen_reads_what_it_asks_for(void **state)
 	await_end(&h);
 }
 
+static const char *busy_reason(const struct host *h)
+{
+	const char *reason = h->qp->transport->busy_reason(h->qp);
+
+	return reason ? reason : "";
+}
+
+/* A host that has not read the R2T does not owe its data yet. */
+static void why_it_is_busy(void **state)
+{
+	struct nvme_tcp_data pdu = { 0 };
+	struct host h;
+
+	start_host(&h, 0);
+	for (int i = 0; i < TURNS_MAX && tcp_send_queue_idle(&tcp_conn_of(h.qp)->stream.sendq);
+	     i++) {
+		say_command(&h, nvme_cmd_flush, 0);
+		turn(2);
+	}
+	say_command(&h, nvme_cmd_write, 0);
+	turn(STILL);
+	assert_int_equal(tcp_conn_of(h.qp)->owed, DATA);
+	weft_poll_group_freeze(group);
+	turn(STILL);
+	assert_string_equal(busy_reason(&h), "it does not read what it is sent");
+	while (pdu.hdr.type != NVME_TCP_R2T)
+		hear(&h, &pdu, sizeof(pdu));
+	turn(STILL);
+	assert_string_equal(busy_reason(&h), "it owes the data of its writes");
+	say_data(&h, &pdu, 0);
+	hear_resp(&h, 0);
+	turn(STILL);
+	assert_string_equal(busy_reason(&h), "");
+	weft_poll_group_thaw(group);
+	close(h.fd);
+	await_end(&h);
+}
+
 /* --- a takeover ------------------------------------------------------------------------------- */
 
 static void import_host(struct host *h, uint32_t sqsize)
@@ -689,6 +727,7 @@ int main(void)
 		cmocka_unit_test(strangers_wait_for_a_slot),
 		cmocka_unit_test(frozen_does_not_read),
 		cmocka_unit_test(frozen_reads_what_it_asks_for),
+		cmocka_unit_test(why_it_is_busy),
 		cmocka_unit_test(import_displaces_nobody),
 		cmocka_unit_test(import_counts_strangers),
 		cmocka_unit_test(aborted_while_the_kernel_receives),
