@@ -111,7 +111,7 @@ void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
 	assert_on_group(qp->group);
 	assert(!weft_qpair_is_admitted(qp));
 	qp->flows = flows;
-	qp->rx_quota = rx_quota;
+	qp->rx_part = &rx_quota->parts[weft_transport_index(qp->transport)];
 	qp->in = &qp->group->in;
 	qp->out = &qp->group->out;
 }

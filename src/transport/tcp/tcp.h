@@ -33,7 +33,7 @@ struct tcp_chunk {
 struct tcp_poll_group {
 	struct weft_pool chunks;
 	uint32_t spare_chunks;          /* in use, beside one for each connection */
-	struct weft_list quota_waiters; /* weft_rx_quota.link: below quota, take turns */
+	struct weft_list quota_waiters; /* weft_rx_part.link: below quota, take turns */
 	char sink[4096];                /* for what nobody will read */
 };
 
@@ -106,7 +106,7 @@ struct tcp_conn {
 	struct iovec rx_iov[2];
 	struct tcp_chunk *chunk;     /* stream.buf is its data */
 	uint32_t nchunks;            /* that it and its commands have */
-	struct weft_list chunk_wait; /* rx_quota->waiting */
+	struct weft_list chunk_wait; /* rx_part->waiting */
 	enum tcp_rx_state rx_state;
 	struct weft_task resume;
 	struct { /* H2CData under way */
