@@ -39,9 +39,11 @@ static void serve_group_waiters(struct weft_task *task)
 
 void weft_rx_quota_init(struct weft_rx_quota *rx_quota)
 {
-	rx_quota->spare_chunks = rx_quota->range_lists = 0;
-	weft_list_init(&rx_quota->waiting);
-	weft_list_init(&rx_quota->link);
+	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++) {
+		rx_quota->parts[i].pinned = 0;
+		weft_list_init(&rx_quota->parts[i].waiting);
+		weft_list_init(&rx_quota->parts[i].link);
+	}
 }
 
 /* False: there is more. */

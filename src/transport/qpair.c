@@ -54,8 +54,12 @@ int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transpor
 	}
 	qp->free_indices = (uint16_t *)(qp->reqs + qp->slots_max);
 	weft_list_push(&group->qpairs, &qp->link);
-	weft_preconnect_add(&group->preconnect, qp);
 	return 0;
+}
+
+void weft_qpair_accepted(struct weft_qpair *qp)
+{
+	weft_preconnect_add(&qp->group->preconnect, qp);
 }
 
 static void stop_group_work(struct weft_poll_group *group)
@@ -110,7 +114,7 @@ void weft_qpair_admit(struct weft_qpair *qp, struct weft_bufs_flows *flows,
 	assert(!weft_qpair_is_admitted(qp));
 	qp->flows = flows;
 	qp->walks = walks;
-	qp->rx_quota = rx_quota;
+	qp->rx_part = &rx_quota->parts[weft_transport_index(qp->transport)];
 	qp->in = &qp->group->in;
 	qp->out = &qp->group->out;
 }
@@ -223,9 +227,11 @@ int weft_qpair_import(struct weft_qpair **qp, struct weft_poll_group *group,
 	if (rc < 0)
 		return rc;
 	(*qp)->owner = owner;
-	if (state->sqsize) {
-		weft_qpair_start(*qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
-		(*qp)->sqhd = (uint16_t)state->sqhd;
+	if (!state->sqsize) {
+		weft_qpair_accepted(*qp);
+		return 0;
 	}
+	weft_qpair_start(*qp, (uint16_t)state->sqid, state->sqsize, state->sq_flow);
+	(*qp)->sqhd = (uint16_t)state->sqhd;
 	return 0;
 }

@@ -66,12 +66,14 @@ struct weft_poll_group {
 #define assert_on_group(group) assert((group)->frozen || weft_reactor_is_here((group)->reactor))
 
 /* What the commands of one tenant keep of a reactor's receive memory, which all its connections
- * share. */
+ * share: of each transport's, at its weft_transport_index(). */
+struct weft_rx_part {
+	uint32_t pinned;          /* pieces of it, as the transport counts them */
+	struct weft_list waiting; /* connections that wait for one more */
+	struct weft_list link;    /* parts of tenants that wait for one more, and may have it */
+};
 struct weft_rx_quota {
-	uint32_t spare_chunks;    /* chunks, where bytes come as a stream */
-	uint32_t range_lists;     /* receives, where commands come as messages */
-	struct weft_list waiting; /* connections that wait for one more chunk */
-	struct weft_list link;    /* tenants that wait for one more chunk, and may have it */
+	struct weft_rx_part parts[WEFT_TRANSPORTS_MAX];
 };
 void weft_rx_quota_init(struct weft_rx_quota *rx_quota);
 
@@ -312,9 +314,9 @@ struct weft_qpair {
 	/* The user's: the flows in which its requests wait for them; NULL: all such queue pairs
 	 * share one queue. */
 	struct weft_bufs_flows *flows;
-	struct weft_rx_quota *rx_quota; /* the user's; NULL: it is not admitted */
-	uint32_t guarded_replies;       /* nobody can write to their data until they have left */
-	char why[160];                  /* the first cause of the end */
+	struct weft_rx_part *rx_part; /* of the user's rx quota; NULL: it is not admitted */
+	uint32_t guarded_replies;     /* nobody can write to their data until they have left */
+	char why[160];                /* the first cause of the end */
 	struct weft_qpair_stats stats;
 
 	/* SQ flow control, as Connect settled it. */
@@ -351,6 +353,9 @@ static inline void *weft_req_priv(struct weft_req *req)
 int weft_qpair_init(struct weft_qpair *qp, const struct weft_transport *transport,
 		    const struct weft_qpair_ops *ops, struct weft_poll_group *group);
 void weft_qpair_destroy(struct weft_qpair *qp);
+/* Nobody knows who the peer is: it has a place among those before Connect until
+ * weft_qpair_start(). */
+void weft_qpair_accepted(struct weft_qpair *qp);
 
 /* Connect has succeeded: room for @sqsize commands. */
 void weft_qpair_start(struct weft_qpair *qp, uint16_t sqid, uint32_t sqsize, bool sq_flow);

@@ -199,7 +199,7 @@ def _(t, ctrl):
         ctrl.identify(1)
     new = t.spawn("--takeover")
     assert new.wait(30) == 1
-    said(t, "it does not read its answers")
+    said(t, "it does not read what it is sent")
     for cid in reads:
         queue.wait(cid)
     works(t, ctrl, 1)

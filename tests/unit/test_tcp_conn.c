@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "proto/tcp.h"
 #include "running.h"
+#include "transport/tcp/state.h"
 #include "transport/tcp/tcp.h"
 
 enum {
@@ -464,6 +465,108 @@ static void frozen_reads_what_it_asks_for(void **state)
 	await_end(&h);
 }
 
+static const char *busy_reason(const struct host *h)
+{
+	const char *reason = h->qp->transport->busy_reason(h->qp);
+
+	return reason ? reason : "";
+}
+
+/* A host that has not read the R2T does not owe its data yet. */
+static void why_it_is_busy(void **state)
+{
+	struct nvme_tcp_data pdu = { 0 };
+	struct host h;
+
+	start_host(&h, 0);
+	for (int i = 0; i < TURNS_MAX && tcp_send_queue_idle(&tcp_conn_of(h.qp)->stream.sendq);
+	     i++) {
+		say_command(&h, nvme_cmd_flush, 0);
+		turn(2);
+	}
+	say_command(&h, nvme_cmd_write, 0);
+	turn(STILL);
+	assert_int_equal(tcp_conn_of(h.qp)->owed, DATA);
+	weft_poll_group_freeze(group);
+	turn(STILL);
+	assert_string_equal(busy_reason(&h), "it does not read what it is sent");
+	while (pdu.hdr.type != NVME_TCP_R2T)
+		hear(&h, &pdu, sizeof(pdu));
+	turn(STILL);
+	assert_string_equal(busy_reason(&h), "it owes the data of its writes");
+	say_data(&h, &pdu, 0);
+	hear_resp(&h, 0);
+	turn(STILL);
+	assert_string_equal(busy_reason(&h), "");
+	weft_poll_group_thaw(group);
+	close(h.fd);
+	await_end(&h);
+}
+
+/* --- a takeover ------------------------------------------------------------------------------- */
+
+static void import_host(struct host *h, uint32_t sqsize)
+{
+	struct weft_qpair_state qpair_state = { .trtype = NVMF_TRTYPE_TCP,
+						.sqid = !!sqsize,
+						.sqsize = sqsize };
+
+	*tcp_conn_state(&qpair_state) = (struct tcp_conn_state){ .fd = socket_pair(h),
+								 .ready = true,
+								 .maxr2t = 1 };
+	atomic_fetch_add(&group->nqpairs, 1);
+	assert_int_equal(weft_qpair_import(&h->qp, group, &qpair_state, &ops, h), 0);
+}
+
+static unsigned strangers(void)
+{
+	return atomic_load(&group->preconnect.now);
+}
+
+/* A connection that has sent Connect is no stranger here either, and takes no stranger's place. */
+static void import_displaces_nobody(void **state)
+{
+	struct host hosts[PRECONNECT_MAX], queue;
+
+	weft_poll_group_freeze(group);
+	for (unsigned i = 0; i < PRECONNECT_MAX; i++)
+		import_host(&hosts[i], 0);
+	assert_int_equal(strangers(), PRECONNECT_MAX);
+	import_host(&queue, DEPTH);
+	assert_int_equal(strangers(), PRECONNECT_MAX);
+	assert_int_equal(atomic_load(&group->preconnect.displaced), 0);
+	weft_poll_group_thaw(group);
+	say_command(&queue, nvme_cmd_flush, 0);
+	hear_resp(&queue, 0);
+	for (unsigned i = 0; i < PRECONNECT_MAX; i++) {
+		say_command(&hosts[i], nvme_cmd_flush, 0);
+		hear_resp(&hosts[i], 0);
+		close(hosts[i].fd);
+		await_end(&hosts[i]);
+	}
+	close(queue.fd);
+	await_end(&queue);
+	assert_int_equal(strangers(), 0);
+}
+
+/* One stranger too many is displaced, as if it was accepted here. */
+static void import_counts_strangers(void **state)
+{
+	struct host hosts[PRECONNECT_MAX + 1];
+
+	weft_poll_group_freeze(group);
+	for (unsigned i = 0; i <= PRECONNECT_MAX; i++)
+		import_host(&hosts[i], 0);
+	assert_int_equal(strangers(), PRECONNECT_MAX);
+	weft_poll_group_thaw(group);
+	await_end(&hosts[0]);
+	for (unsigned i = 0; i <= PRECONNECT_MAX; i++) {
+		close(hosts[i].fd);
+		await_end(&hosts[i]);
+	}
+	assert_int_equal(strangers(), 0);
+}
+
 /* --- the end of a connection ------------------------------------------------------------------ */
 
 /* A write is aborted while its connection closes and the kernel still has its buffer: others get
@@ -630,6 +733,9 @@ int main(void)
 		cmocka_unit_test(strangers_wait_for_a_slot),
 		cmocka_unit_test(frozen_does_not_read),
 		cmocka_unit_test(frozen_reads_what_it_asks_for),
+		cmocka_unit_test(why_it_is_busy),
+		cmocka_unit_test(import_displaces_nobody),
+		cmocka_unit_test(import_counts_strangers),
 		cmocka_unit_test(aborted_while_the_kernel_receives),
 		cmocka_unit_test(closed_when_all_is_back),
 		cmocka_unit_test(damage_is_a_wrong_digest),

@@ -182,6 +182,7 @@ static int open_conn(const struct rdma_conn_request *conn_req, struct rdma_polle
 		free(conn);
 		return rc;
 	}
+	weft_qpair_accepted(&conn->qp);
 	weft_timer_set(conn_req->group->reactor, &conn->timer, RDMA_SETUP_MS);
 	return 0;
 }

@@ -140,7 +140,7 @@ static void copy_out_of_receive(struct rdma_conn *conn, struct rdma_req *rreq)
 
 bool rdma_carries_ranges(const struct weft_req *req)
 {
-	return req->qp->rx_quota && req->qp->sqid &&
+	return req->qp->rx_part && req->qp->sqid &&
 	       nvme_io_traits(req->cmd.common.opcode) & NVME_IO_LIST;
 }
 
@@ -151,10 +151,10 @@ static void charge_range_list(struct rdma_conn *conn, struct rdma_req *rreq)
 	const struct rdma_recvs *recvs = rreq->recv->owner;
 	uint32_t most = recvs->srq ? recvs->room : UINT32_MAX;
 
-	if (conn->qp.rx_quota->range_lists >= most / 4 || recvs->held >= most / 4 * 3)
+	if (conn->qp.rx_part->pinned >= most / 4 || recvs->held >= most / 4 * 3)
 		interrupt_command(rreq);
 	else
-		conn->qp.rx_quota->range_lists++;
+		conn->qp.rx_part->pinned++;
 }
 
 static void start_command(struct rdma_conn *conn, struct rdma_recv *recv, uint32_t room)

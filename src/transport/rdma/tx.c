@@ -59,7 +59,7 @@ static void release_receive(struct rdma_req *rreq)
 		return;
 	weft_count_down(rreq->recv->owner->held);
 	if (rdma_carries_ranges(&rreq->req))
-		weft_count_down(rreq->req.qp->rx_quota->range_lists);
+		weft_count_down(rreq->req.qp->rx_part->pinned);
 	rdma_recv_put(rreq->recv);
 	rreq->recv = NULL;
 }

@@ -11,8 +11,9 @@
  *
  * Which chunk is the connection's own is not recorded: it is the last one left.
  *
- * Invariant: the chunks in use are one for each connection that has any, and @spare_chunks. A quota
- * is on @quota_waiters while one of its connections waits and it may have one more. */
+ * Invariant: the chunks in use are one for each connection that has any, and @spare_chunks, which
+ * are the sum of what tenants have pinned. A quota is on @quota_waiters while one of its connections
+ * waits and it may have one more. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -79,20 +80,19 @@ static void switch_to_new_chunk(struct tcp_conn *conn)
 static void switch_to_spare_chunk(struct tcp_conn *conn)
 {
 	conn->poll_group->spare_chunks++;
-	conn->qp.rx_quota->spare_chunks++;
+	conn->qp.rx_part->pinned++;
 	switch_to_new_chunk(conn);
 }
 
 bool tcp_chunk_take(struct tcp_conn *conn)
 {
-	struct weft_rx_quota *rx_quota = conn->qp.rx_quota;
+	struct weft_rx_part *part = conn->qp.rx_part;
 
 	if (!conn->nchunks) {
 		switch_to_new_chunk(conn);
 		return true;
 	}
-	if (!rx_quota || !weft_list_empty(&rx_quota->waiting) ||
-	    rx_quota->spare_chunks >= TENANT_SPARES_MAX ||
+	if (!part || !weft_list_empty(&part->waiting) || part->pinned >= TENANT_SPARES_MAX ||
 	    conn->poll_group->spare_chunks >= TCP_SPARE_CHUNKS ||
 	    !weft_list_empty(&conn->poll_group->quota_waiters))
 		return false;
@@ -102,27 +102,26 @@ bool tcp_chunk_take(struct tcp_conn *conn)
 
 /* --- waiting ---------------------------------------------------------------------------------- */
 
-static void update_quota_waiters(struct tcp_poll_group *poll_group, struct weft_rx_quota *rx_quota)
+static void update_quota_waiters(struct tcp_poll_group *poll_group, struct weft_rx_part *part)
 {
-	bool wants = !weft_list_empty(&rx_quota->waiting) &&
-		     rx_quota->spare_chunks < TENANT_SPARES_MAX;
+	bool wants = !weft_list_empty(&part->waiting) && part->pinned < TENANT_SPARES_MAX;
 
 	if (!wants)
-		weft_list_remove(&rx_quota->link);
-	else if (weft_list_empty(&rx_quota->link))
-		weft_list_push(&poll_group->quota_waiters, &rx_quota->link);
+		weft_list_remove(&part->link);
+	else if (weft_list_empty(&part->link))
+		weft_list_push(&poll_group->quota_waiters, &part->link);
 }
 
 /* A peer that is not admitted gets no spare chunk: it waits until its own commands have ended. */
 void tcp_chunk_wait(struct tcp_conn *conn)
 {
-	struct weft_rx_quota *rx_quota = conn->qp.rx_quota;
+	struct weft_rx_part *part = conn->qp.rx_part;
 
 	tcp_rx_enter(conn, TCP_RX_WAITS_CHUNK);
-	if (!rx_quota)
+	if (!part)
 		return;
-	weft_list_push(&rx_quota->waiting, &conn->chunk_wait);
-	update_quota_waiters(conn->poll_group, rx_quota);
+	weft_list_push(&part->waiting, &conn->chunk_wait);
+	update_quota_waiters(conn->poll_group, part);
 	weft_poll_group_start_reclaim(conn->qp.group);
 }
 
@@ -131,8 +130,8 @@ void tcp_chunk_cancel_wait(struct tcp_conn *conn)
 	if (conn->rx_state != TCP_RX_WAITS_CHUNK)
 		return;
 	weft_list_remove(&conn->chunk_wait);
-	if (conn->qp.rx_quota)
-		update_quota_waiters(conn->poll_group, conn->qp.rx_quota);
+	if (conn->qp.rx_part)
+		update_quota_waiters(conn->poll_group, conn->qp.rx_part);
 }
 
 static void end_wait(struct tcp_conn *conn)
@@ -153,8 +152,8 @@ void tcp_serve_chunk_waiters(struct weft_poll_group *group)
 
 	while (poll_group->spare_chunks < TCP_SPARE_CHUNKS &&
 	       (link = weft_list_pop(&poll_group->quota_waiters))) {
-		struct weft_rx_quota *rx_quota = container_of(link, struct weft_rx_quota, link);
-		struct tcp_conn *conn = container_of(rx_quota->waiting.next, struct tcp_conn,
+		struct weft_rx_part *part = container_of(link, struct weft_rx_part, link);
+		struct tcp_conn *conn = container_of(part->waiting.next, struct tcp_conn,
 						     chunk_wait);
 
 		switch_to_spare_chunk(conn);
@@ -201,8 +200,8 @@ static void free_chunk(struct tcp_conn *conn, struct tcp_chunk *chunk)
 	if (!--conn->nchunks) /* its own */
 		return;
 	conn->poll_group->spare_chunks--;
-	conn->qp.rx_quota->spare_chunks--;
-	update_quota_waiters(conn->poll_group, conn->qp.rx_quota);
+	conn->qp.rx_part->pinned--;
+	update_quota_waiters(conn->poll_group, conn->qp.rx_part);
 	if (!weft_list_empty(&conn->poll_group->quota_waiters))
 		weft_reactor_defer(group->reactor, &group->serve_waiters);
 }

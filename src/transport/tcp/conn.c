@@ -216,6 +216,7 @@ int tcp_accept(struct weft_poll_group *group, int fd, const struct weft_qpair_op
 		atomic_fetch_sub(&group->nqpairs, 1);
 		return rc;
 	}
+	weft_qpair_accepted(&conn->qp);
 	tcp_setup_timer_start(conn);
 	tcp_rx_start(conn);
 	return 0;

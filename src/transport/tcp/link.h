@@ -66,7 +66,6 @@ static_assert(offsetof(struct tcp_link_slot, h2c_pdu.hdgst) ==
 struct tcp_link {
 	struct weft_link link; /* first */
 	struct tcp_stream stream;
-	struct weft_timer setup;
 	char why[64]; /* a fault with a number in it */
 	uint8_t cpda;
 	uint32_t h2c_max;
@@ -80,6 +79,8 @@ struct tcp_link {
 		struct tcp_link_slot *slot;
 		bool success;
 	} payload;
+
+	struct weft_timer setup;
 };
 
 static inline struct tcp_link *tcp_link_of(struct weft_link *link)

@@ -85,10 +85,13 @@ static inline bool tcp_stream_pdu_step(struct tcp_stream *stream, tcp_pdu_fn *on
 		return false;
 	}
 	stream->want = nvme_tcp_data_is_apart(hdr.type) ? shape.data_at : le32_to_cpu(hdr.plen);
-	if (stream->rules.hdgst && have >= shape.header &&
-	    !tcp_stream_header_digest_ok(stream, &hdr, pdu))
+	if (have < stream->want) {
+		if (stream->rules.hdgst && have >= shape.header)
+			tcp_stream_header_digest_ok(stream, &hdr, pdu);
 		return false;
-	if (have < stream->want || !on_pdu(stream, hdr.type, pdu, &shape))
+	}
+	if ((stream->rules.hdgst && !tcp_stream_header_digest_ok(stream, &hdr, pdu)) ||
+	    !on_pdu(stream, hdr.type, pdu, &shape))
 		return false;
 	stream->head += stream->want;
 	return true;

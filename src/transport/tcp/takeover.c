@@ -34,18 +34,18 @@ void tcp_freeze(struct weft_qpair *qp)
 		tcp_rx_freeze(conn);
 }
 
+/* Of its host; what comes first is to blame. One that has not read an R2T cannot send the data. */
 const char *tcp_busy_reason(struct weft_qpair *qp)
 {
 	struct tcp_conn *conn = tcp_conn_of(qp);
 
+	if (!tcp_send_queue_idle(&conn->stream.sendq))
+		return "it does not read what it is sent";
 	if (conn->owed)
 		return "it owes the data of its writes";
-	if (!tcp_send_queue_idle(&conn->stream.sendq))
-		return "it does not read its answers";
-	return conn->stream.rx_busy || qp->close_when_sent ||
-			       conn->stream.state != TCP_STREAM_OPEN ?
-		       "it is busy" :
-		       NULL;
+	if (qp->close_when_sent || conn->stream.state != TCP_STREAM_OPEN)
+		return "it is being closed";
+	return conn->stream.rx_busy ? "a receive from it is under way" : NULL;
 }
 
 void tcp_thaw(struct weft_qpair *qp)

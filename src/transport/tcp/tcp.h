@@ -33,7 +33,7 @@ struct tcp_chunk {
 struct tcp_poll_group {
 	struct weft_pool chunks;
 	uint32_t spare_chunks;          /* in use, beside one for each connection */
-	struct weft_list quota_waiters; /* weft_rx_quota.link: below quota, take turns */
+	struct weft_list quota_waiters; /* weft_rx_part.link: below quota, take turns */
 	char sink[4096];                /* for what nobody will read */
 };
 
@@ -96,36 +96,37 @@ enum tcp_rx_state {                   /* see rx.c */
 struct tcp_conn {
 	struct weft_qpair qp; /* first */
 	struct tcp_stream stream;
-	struct weft_task finish_close;
-	struct weft_timer timer; /* until Connect: set-up; then a wait for a slot */
 	struct tcp_poll_group *poll_group;
 	uint8_t hpda;
 	uint32_t maxr2t; /* R2Ts that the host takes per command */
 
-	/* Receiving. */
+	/* Receiving: what every command touches comes first. */
 	struct iovec rx_iov[2];
-	struct tcp_chunk *chunk;     /* stream.buf is its data */
-	uint32_t nchunks;            /* that it and its commands have */
-	struct weft_list chunk_wait; /* rx_quota->waiting */
+	struct tcp_chunk *chunk; /* stream.buf is its data */
+	uint32_t nchunks;        /* that it and its commands have */
 	enum tcp_rx_state rx_state;
+	uint32_t owed;   /* by the host for all R2Ts */
+	uint32_t copies; /* bytes of replies on their way that are copies */
+	struct {         /* bytes from a takeover, to be parsed before the socket's */
+		char *bytes;
+		uint32_t at, end;
+	} replay;
 	struct weft_task resume;
-	struct { /* H2CData under way */
+	struct weft_list chunk_wait; /* rx_part->waiting */
+	struct {                     /* H2CData under way */
 		struct tcp_req *req;
 		struct tcp_r2t *r2t;
 		struct iovec memory;
 	} payload;
 	struct weft_list parked; /* weft_req.link: do not run yet, in their order */
-	struct {                 /* bytes from a takeover, to be parsed before the socket's */
-		char *bytes;
-		uint32_t at, end;
-	} replay;
-	uint32_t owed;   /* by the host for all R2Ts */
-	uint32_t copies; /* bytes of replies on their way that are copies */
 
 	/* Sending. */
 	char partial_block[WEFT_BLOCK_MAX]; /* the rest of a block that was sent in part */
 	struct tcp_tx icresp_tx;
 	struct nvme_tcp_icresp icresp;
+
+	struct weft_timer timer; /* until Connect: set-up; then a wait for a slot */
+	struct weft_task finish_close;
 };
 
 static inline struct tcp_conn *tcp_conn_of_stream(struct tcp_stream *stream)
