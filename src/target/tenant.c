@@ -199,8 +199,14 @@ static bool bufs_flows_are_idle(const struct weft_bufs_flows *bufs)
 
 static bool rx_quota_is_idle(const struct weft_rx_quota *rx_quota)
 {
-	return !rx_quota->spare_chunks && !rx_quota->range_lists &&
-	       weft_list_empty(&rx_quota->waiting) && weft_list_empty(&rx_quota->link);
+	for (unsigned i = 0; i < WEFT_TRANSPORTS_MAX; i++) {
+		const struct weft_rx_part *part = &rx_quota->parts[i];
+
+		if (part->pinned || !weft_list_empty(&part->waiting) ||
+		    !weft_list_empty(&part->link))
+			return false;
+	}
+	return true;
 }
 
 /* What would be left in a list of the reactor's, or come back later, if it were freed. */
