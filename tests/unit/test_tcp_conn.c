@@ -66,7 +66,8 @@ static void on_fetched(struct weft_req *req, uint16_t sc)
 	struct host *h = req->qp->owner;
 
 	h->fetched += !sc;
-	weft_req_reply(req, sc);
+	if (!h->keeps)
+		weft_req_reply(req, sc);
 }
 
 static void on_command(struct weft_req *req)
@@ -597,6 +598,24 @@ static void aborted_while_the_kernel_receives(void **state)
 	close(h.fd);
 }
 
+/* One that the user has aborted, and replies to when nobody can send its data any more. */
+static void aborted_and_back_late(void **state)
+{
+	struct nvme_tcp_data r2t;
+	struct host h;
+
+	start_host(&h, 0);
+	say_command(&h, nvme_cmd_write, 0);
+	hear_r2t(&h, &r2t);
+	h.keeps = true;
+	assert_true(weft_req_abort(h.held, NVME_SC_ABORT_REQ));
+	close(h.fd);
+	turn(STILL);
+	assert_int_equal(tcp_conn_of(h.qp)->stream.state, TCP_STREAM_CLOSED);
+	weft_req_reply(h.held, NVME_SC_ABORT_REQ);
+	await_end(&h);
+}
+
 /* What the user has when the socket is closed comes back later. */
 static void closed_when_all_is_back(void **state)
 {
@@ -737,6 +756,7 @@ int main(void)
 		cmocka_unit_test(import_displaces_nobody),
 		cmocka_unit_test(import_counts_strangers),
 		cmocka_unit_test(aborted_while_the_kernel_receives),
+		cmocka_unit_test(aborted_and_back_late),
 		cmocka_unit_test(closed_when_all_is_back),
 		cmocka_unit_test(damage_is_a_wrong_digest),
 		cmocka_unit_test(digest_is_right),
