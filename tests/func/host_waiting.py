@@ -173,9 +173,13 @@ def _(t):
         address = f"127.0.0.1:{t.addr[1]}"
         told(process, re.compile(rf"^weft {command}: waiting \d+ s for an answer to {what}: {address}; "
                                  r"it is aborted after 30 s \(io_timeout\)$"))
-        told(process, re.compile(rf"^weft {command}: waiting \d+ s for the controller to shut down: "
-                                 rf"nvme\+tcp://{address}/.*; it is given up after 60 s \(--timeout\)$"))
         assert process.wait(60) == OK, command
+    # A shutdown flushes what was written and not flushed.
+    process = start("bench", uri(t, 1), "--rw", "randwrite", "--write-ok", "--time", "2", "--json",
+                    "--timeout", "60s", stdout=subprocess.DEVNULL)
+    told(process, re.compile(r"^weft bench: waiting \d+ s for the controller to shut down: "
+                             rf"nvme\+tcp://{address}/.*; it is given up after 60 s \(--timeout\)$"))
+    assert process.wait(60) == OK
     for command in ("compare", "write"):            # the last line says why it failed
         fails(command, uri(t, 1), "-i", "/dev/zero", "--length", "32M", words=["goes beyond the end"])
     quiet = start("read", "-q", uri(t, 1), "--length", "4K", "-o", t.dir / "out")

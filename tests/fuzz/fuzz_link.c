@@ -5,6 +5,8 @@
  * After the program a controller that kept the rules answers what is open, and every order must be
  * done; then the link is closed, and must end. */
 #include <arpa/inet.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include "link_user.h"
 #include "must.h"
@@ -19,16 +21,27 @@ enum { SETTLE = 4, SLOTS_MAX = 8 };
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-/* True: the controller heard something. */
+/* Of what the controller has sent. */
+static int unread_bytes(void)
+{
+	int n = 0;
+
+	if (peer.fd >= 0)
+		ioctl(peer.fd, SIOCOUTQ, &n);
+	return n;
+}
+
+/* True: the controller heard something, or the host read something. */
 static bool turn_until_idle(void)
 {
+	int unread = unread_bytes();
 	bool heard = false;
 
 	for (unsigned i = 0; i < SETTLE; i++) {
 		user_turns(1);
 		heard |= tcp_ctrl_hear();
 	}
-	return heard;
+	return heard || unread_bytes() < unread;
 }
 
 /* --- the link --------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ enum { IN_MAX = 256 << 10, REACTIONS_MAX = 64, H2C_MAX = 4096, PIECE = 700 };
 
 uint8_t disk[DISK_BLOCKS][DISK_BLOCK];
 unsigned mini_target_writes[DISK_BLOCKS];
+bool mini_target_lied;
 
 static struct {
 	enum reaction reaction;
@@ -335,7 +336,8 @@ static void react_to(struct cmd *c)
 			break;
 		mini_target_hang_up();
 		return;
-	case REACT_WRONG_CID:
+	case REACT_WRONG_CID: /* the host may have just sent a command that is called so */
+		mini_target_lied = true;
 		respond((uint16_t)(cid_of(c) + 1 + c->status * 16), 0);
 		return;
 	case REACT_TERMINATE:

@@ -31,6 +31,8 @@ enum reaction {
 extern uint8_t disk[DISK_BLOCKS][DISK_BLOCK];
 extern unsigned
 	mini_target_writes[DISK_BLOCKS]; /* what was done to a block that must not be done twice */
+/* It has answered a command that it may not have carried out; the user takes it back. */
+extern bool mini_target_lied;
 
 void mini_target_react(enum reaction reaction, uint16_t status); /* of the next commands, in line */
 void mini_target_accept(int fd, bool hdgst, bool ddgst); /* the queue has connected (again) */

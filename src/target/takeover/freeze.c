@@ -135,7 +135,6 @@ static void thaw_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group 
 
 static void freeze_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
 {
-	assert(!group->frozen && weft_list_empty(&group->qpairs));
 	weft_poll_group_freeze(group);
 	tgt_barrier_arrive(barrier, group);
 }
