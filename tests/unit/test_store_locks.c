@@ -32,7 +32,7 @@ static atomic_uint machine_of[FDS]; /* by descriptor; members have threads of th
 static atomic_int lock_error;       /* 0: the store's own byte can be locked */
 static unsigned file_held;          /* so many times the store's own byte is another's … */
 static unsigned number_held;        /* … and a member's byte, once the store's is free */
-static int scan_error;              /* 0: others can see whether node 2 has its lock */
+static atomic_int scan_error;       /* 0: others can see whether node 2 has its lock */
 static bool eager;                  /* members look while who joins is about to look at them */
 static unsigned sleeps;             /* of who joins */
 static atomic_bool gated, at_gate;  /* who joins on a thread of its own waits at @gate */
