@@ -17,7 +17,8 @@
  *
  * When the connection closes, the control reactor gives back the requests that it has of the queue:
  * AERs, resets, changes of reservations. Messages of one sender arrive in order: whatever the
- * control reactor posted before "free" is handled before it. */
+ * control reactor posted before "free" is handled before it. The queue's own reactor frees it, and only
+ * then. */
 #include <assert.h>
 #include <stdlib.h>
 

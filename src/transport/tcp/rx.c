@@ -1,6 +1,7 @@
 /* rx.c - the target receives: where to, how much, and when it stops.
  *
  *   stream.c: recv ─▶ chunk ─▶ PDUs: the data of a command stays in the chunk, which it pins
+ *   (stream_parse.h takes them apart; a wrong header or digest ends the stream: stream.c)
  *
  *   NEW ─▶ RECEIVING ─┬─ a command finds no slot ──────▶ WAITS_SLOT ── one is free ────────────┐
  *            ▲  ▲     ├─ there is no room ─────────────▶ WAITS_CHUNK ─ there is room ──────────┤
