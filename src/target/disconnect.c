@@ -51,8 +51,11 @@ static void disconnect_on_reactor(struct weft_msg *msg)
 	struct tgt_req *treq = tgt_req(req);
 
 	assert_on(req->qp->group->reactor);
-	if (queue->io_state == TGT_QUEUE_IO_OPEN)
-		queue->io_state = TGT_QUEUE_IO_DISCONNECTED;
+	if (queue->io_state != TGT_QUEUE_IO_OPEN) { /* another Disconnect, or a loss, came before */
+		weft_req_reply(req, SC_GENERIC(ABORT_QUEUE));
+		return;
+	}
+	queue->io_state = TGT_QUEUE_IO_DISCONNECTED;
 	tgt_io_fused_closing(queue);
 	treq->self = req;
 	treq->retry_walk.walk.visit = disconnect_visit;

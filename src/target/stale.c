@@ -28,7 +28,8 @@
 
 enum {
 	LIMIT_MS = 8000,
-	CONNECTIONS_PER_TURN = 512, /* that a reactor checks */
+	CONNECTIONS_PER_TURN = 512, /* that a reactor looks at */
+	ASKED_PER_TURN = 32,        /* … of which it asks so many: a system call each */
 	CONNECTS_PER_TURN = 64,     /* that go on */
 	HOST_BITS = 4096,
 };
@@ -66,14 +67,17 @@ static bool host_connects(const struct tgt_stale *stale, uint64_t hash)
 	return stale->hosts[hash % HOST_BITS / 64] & UINT64_C(1) << hash % 64;
 }
 
-/* The control reactor learns of lost connections before this reactor's answer. */
-static void check_connection(const struct tgt_stale *stale, struct weft_qpair *qp)
+static bool is_of_host_that_connects(const struct tgt_stale *stale, const struct tgt_queue *queue)
 {
-	struct tgt_queue *queue = qp->owner;
+	return queue && !tgt_queue_is_drained(queue) &&
+	       host_connects(stale, queue->ctrl->host_hash);
+}
 
-	if (queue && !tgt_queue_is_drained(queue) && host_connects(stale, queue->ctrl->host_hash) &&
-	    weft_qpair_is_lost(qp))
-		tgt_queue_lost(queue);
+/* The control reactor learns of lost connections before this reactor's answer. */
+static void check_connection(struct weft_qpair *qp)
+{
+	if (weft_qpair_is_lost(qp))
+		tgt_queue_lost(qp->owner);
 }
 
 static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_group *group)
@@ -81,18 +85,22 @@ static void find_lost_on_reactor(struct tgt_barrier *barrier, struct weft_poll_g
 	struct tgt_stale *stale = barrier->arg;
 	struct scan_walk *walk = &stale->walks[group->index];
 	struct weft_qpair *qp;
+	unsigned asked = 0;
 
 	if (!walk->begun)
 		weft_qpair_iter_begin(group, &walk->iter);
 	walk->begun = true;
-	for (unsigned i = 0; i < CONNECTIONS_PER_TURN; i++) {
+	for (unsigned i = 0; i < CONNECTIONS_PER_TURN && asked < ASKED_PER_TURN; i++) {
 		qp = weft_qpair_iter_next(group, &walk->iter);
 		if (!qp) {
 			walk->begun = false;
 			tgt_barrier_arrive(barrier, group);
 			return;
 		}
-		check_connection(stale, qp);
+		if (!is_of_host_that_connects(stale, qp->owner))
+			continue;
+		check_connection(qp);
+		asked++;
 	}
 	tgt_barrier_requeue(barrier, group);
 }

@@ -141,7 +141,9 @@ static void reclaim_expired(struct weft_timer *timer)
 void weft_poll_group_start_reclaim(struct weft_poll_group *group)
 {
 	assert_on(group->reactor);
-	if (!group->reclaim.walking && !weft_heap_has(&group->reclaim.timer.node))
+	if (group->reclaim.walking) /* it may have passed the one that keeps it */
+		group->reclaim.again = true;
+	else if (!weft_heap_has(&group->reclaim.timer.node))
 		weft_timer_set(group->reactor, &group->reclaim.timer, RECLAIM_MS / 5);
 }
 

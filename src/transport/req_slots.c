@@ -116,6 +116,8 @@ bool weft_req_slots_free(struct weft_req_slots *slots, struct weft_req *req)
 	if (req->slot < SLOTS_KEPT || block->used[word])
 		return false;
 	block->idle |= UINT64_C(1) << word;
+	if (req->slot / BLOCK < slots->trimmed) /* a trim under way has been there */
+		slots->trimmed = req->slot / BLOCK;
 	return true;
 }
 

@@ -184,6 +184,22 @@ static void a_burst_is_given_back(void **state)
 	}
 }
 
+/* Also what is freed where the one that gives memory back has been, and is not through. */
+static void what_is_freed_behind_is_given_back(void **state)
+{
+	const uint32_t late = KEPT + GROUP;
+
+	for (uint32_t i = 0; i < MAX; i++)
+		take();
+	for (uint32_t i = 0; i < MAX; i++)
+		if (i != late)
+			give(i);
+	assert_false(weft_req_slots_trim(&slots));
+	give(late);
+	trim_all();
+	assert_in_range(resident(), 0, KEPT);
+}
+
 /* What is used again in time stays; and a usual load has nothing to give back. */
 static void what_is_used_stays(void **state)
 {
@@ -207,6 +223,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(as_a_model_says, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(new_ones_are_zeroed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_burst_is_given_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_freed_behind_is_given_back, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(what_is_used_stays, set_up, tear_down),
 	};
 

@@ -858,6 +858,42 @@ static void connects_wait_for_many_queues(void **state)
 	close_many(DRAINING + BYSTANDERS);
 }
 
+static unsigned asked;
+
+bool __real_weft_sock_has_ended(const void *sock);
+bool __wrap_weft_sock_has_ended(const void *sock);
+bool __wrap_weft_sock_has_ended(const void *sock)
+{
+	asked++;
+	return __real_weft_sock_has_ended(sock);
+}
+
+enum { ITS_OWN = 200, ITS_ID = 7000, ASKED_MAX = 32 };
+
+/* A host's Connect asks the kernel about each connection that the host has, of some in a turn. */
+static void a_connect_asks_about_some_in_a_turn(void **state)
+{
+	const struct nvmf_connect_data data = stepped_connect_data(STEPPED_NQN, FLOODER, ITS_ID,
+								   NVME_CNTLID_DYNAMIC);
+	unsigned before, all = 0;
+	struct raw_host *raw;
+
+	open_many(ITS_OWN, ITS_ID, 0);
+	raw = raw_host_open();
+	raw_host_wait(raw);
+	raw_host_connect_send(raw, &data, 0, 0);
+	for (unsigned turns = 0; raw->answered < raw->sent; turns++) {
+		assert_true(turns < TURNS_MAX);
+		before = asked;
+		stepped_once();
+		assert_in_range(asked - before, 0, ASKED_MAX);
+		all += asked - before;
+	}
+	assert_int_equal(all, ITS_OWN);
+	raw_host_close(raw);
+	close_many(ITS_OWN);
+}
+
 /* --- a host that makes up identifiers --------------------------------------------------------- */
 
 enum { EACH = 4, FIRST_ID = 1000, BATCH_MAX = 64 };
@@ -1290,6 +1326,7 @@ int main(void)
 		cmocka_unit_test(discovery_in_pieces),
 		cmocka_unit_test(lists_of_controllers),
 		cmocka_unit_test(connects_wait_for_many_queues),
+		cmocka_unit_test(a_connect_asks_about_some_in_a_turn),
 		cmocka_unit_test(identifiers_buy_no_turns),
 		cmocka_unit_test(names_buy_no_turns),
 		cmocka_unit_test(names_cost_no_walks),

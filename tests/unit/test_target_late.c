@@ -523,11 +523,34 @@ static void no_write_is_late(void **state)
 	}
 }
 
+/* A queue is looked through once, however many Disconnects come. */
+static void only_the_first_disconnect_counts(void **state)
+{
+	unsigned before;
+
+	open_all();
+	storage_has_it();
+	before = queue->answered;
+	for (unsigned n = 0; n < 3; n++)
+		disconnect();
+	for (unsigned turns = 0; turns < TURNS; turns++)
+		stepped_later(STEP_MS);
+	assert_int_equal(queue->answered, before + 2);
+	assert_int_equal(le16_to_cpu(queue->last.status) >> 1, SC_GENERIC(ABORT_QUEUE));
+	let_go();
+	for (unsigned turns = 0; turns < TURNS; turns++)
+		stepped_later(STEP_MS);
+	assert_int_equal(queue->answered, before + 4); /* the write, and the first */
+	assert_int_equal(queue->last.status, 0);
+	close_all();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_write_is_late),
 		cmocka_unit_test(no_write_is_later_than_its_end),
+		cmocka_unit_test(only_the_first_disconnect_counts),
 	};
 	int rc;
 

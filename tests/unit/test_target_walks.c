@@ -284,6 +284,24 @@ static size_t slot_size(void)
 		.size;
 }
 
+/* Who asks for a look while one is under way gets another one: it may have passed who keeps it. */
+static void a_look_asked_for_meanwhile(void **state)
+{
+	struct weft_poll_group *group = stepped_target->poll_groups[0];
+	struct weft_reclaim *reclaim = &group->reclaim;
+
+	for (unsigned asks = 0; asks < 2; asks++) {
+		weft_timer_stop(group->reactor, &reclaim->timer);
+		reclaim->timer.fn(&reclaim->timer);
+		if (asks)
+			weft_poll_group_start_reclaim(group);
+		stepped_others();
+		assert_false(reclaim->walking);
+		assert_int_equal(weft_heap_has(&reclaim->timer.node), asks);
+	}
+	weft_timer_stop(group->reactor, &reclaim->timer);
+}
+
 /* The host is still there, and the commands of a queue have ended: the memory of their slots is given
  * back. */
 static void a_burst_leaves_no_memory(void **state)
@@ -311,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_turn_looks_at_a_part),
 		cmocka_unit_test(others_abort_meanwhile),
 		cmocka_unit_test(a_queue_goes_meanwhile),
+		cmocka_unit_test(a_look_asked_for_meanwhile),
 		cmocka_unit_test(a_burst_leaves_no_memory),
 	};
 	int rc;
