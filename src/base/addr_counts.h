@@ -1,8 +1,8 @@
 /* addr_counts.h - how many (connections, queues …) each peer address has.
  *
  * Addresses share counters by a keyed hash: a peer cannot choose whom it shares one with
- * (base/keyed_hash.h). An IPv6 address counts by its first 64 bits, which one machine may have all
- * addresses of. */
+ * (base/keyed_hash.h). Neighbours, which differ in the last byte, never share one. An IPv6 address
+ * counts by its first 64 bits, which one machine may have all addresses of. */
 #ifndef WEFT_BASE_ADDR_COUNTS_H
 #define WEFT_BASE_ADDR_COUNTS_H
 

@@ -11,6 +11,7 @@
 #include <sys/auxv.h>
 #include <sys/types.h>
 
+#include "base/addr_counts.h"
 #include "base/keyed_hash.h"
 #include "running.h"
 
@@ -117,6 +118,66 @@ static void what_a_table_apart_is_not_in_one_place(void **state)
 	}
 }
 
+static struct sockaddr_storage ip4(uint32_t address)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(address) };
+	struct sockaddr_storage addr = { 0 };
+
+	memcpy(&addr, &in, sizeof(in));
+	return addr;
+}
+
+static struct sockaddr_storage ip6(uint8_t subnet, uint8_t machine)
+{
+	struct sockaddr_in6 in = { .sin6_family = AF_INET6 };
+	struct sockaddr_storage addr = { 0 };
+
+	in.sin6_addr.s6_addr[0] = 0xfd;
+	in.sin6_addr.s6_addr[7] = subnet;
+	in.sin6_addr.s6_addr[15] = machine;
+	memcpy(&addr, &in, sizeof(in));
+	return addr;
+}
+
+/* Hosts of one network of storage do not share a counter with each other. */
+static void neighbours_have_their_own(void **state)
+{
+	bool seen4[WEFT_ADDR_COUNTERS] = { 0 }, seen6[WEFT_ADDR_COUNTERS] = { 0 };
+	struct weft_addr_counts counts;
+	struct sockaddr_storage addr, same;
+
+	weft_addr_counts_init(&counts);
+	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++) {
+		addr = ip4(0x0a000500 + i);
+		seen4[weft_addr_counts_index(&counts, &addr)] = true;
+		addr = ip6((uint8_t)i, 1);
+		same = ip6((uint8_t)i, 2);
+		seen6[weft_addr_counts_index(&counts, &addr)] = true;
+		assert_int_equal(weft_addr_counts_index(&counts, &addr),
+				 weft_addr_counts_index(&counts, &same));
+	}
+	for (unsigned i = 0; i < WEFT_ADDR_COUNTERS; i++)
+		assert_true(seen4[i] && seen6[i]);
+}
+
+/* Which addresses of two networks meet is another matter with every key. */
+static void networks_meet_at_random(void **state)
+{
+	const struct sockaddr_storage one = ip4(0x0a000507), other = ip4(0x0a000607);
+	unsigned first, apart = 0;
+	struct weft_addr_counts counts;
+
+	weft_addr_counts_init(&counts);
+	first = weft_addr_counts_index(&counts, &one) - weft_addr_counts_index(&counts, &other);
+	for (unsigned i = 0; i < 64; i++) {
+		weft_addr_counts_init(&counts);
+		apart += weft_addr_counts_index(&counts, &one) -
+				 weft_addr_counts_index(&counts, &other) !=
+			 first;
+	}
+	assert_in_range(apart, 32, 64);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +186,8 @@ int main(void)
 		cmocka_unit_test(a_key_is_never_the_time),
 		cmocka_unit_test(it_is_siphash),
 		cmocka_unit_test(what_a_table_apart_is_not_in_one_place),
+		cmocka_unit_test(neighbours_have_their_own),
+		cmocka_unit_test(networks_meet_at_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
