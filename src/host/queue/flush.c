@@ -109,8 +109,10 @@ static int flush_failure_rc(const struct weft_queue *queue, const struct weft_cm
 			continue;
 		if (!cmd->ns->shared && pq->snap.state == WEFT_DEAD)
 			return -ENOTRECOVERABLE;
-		if (host_path_queue_is_refused(pq))
+		if (host_path_queue_is_refused(pq)) {
+			host_path_queue_tell_refusal(pq);
 			return -EUSERS;
+		}
 	}
 	return 0;
 }

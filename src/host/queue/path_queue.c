@@ -98,6 +98,31 @@ static void fail_io_if_no_queue(struct weft_queue *queue)
 	host_kick_requeue(queue);
 }
 
+static void set_no_queue_text(const struct host_path_queue *pq, const struct weft_err *why)
+{
+	struct weft_ctrl *ctrl = pq->queue->ctrl;
+
+	weft_mutex_lock(&ctrl->lock);
+	snprintf(ctrl->no_queue.text, sizeof(ctrl->no_queue.text), "%s: I/O queue %u: %.300s",
+		 host_address_text(pq->snap.address), pq->queue->qid, why->text);
+	weft_mutex_unlock(&ctrl->lock);
+}
+
+static void why_not_allowed(const struct host_path_queue *pq, struct weft_err *why)
+{
+	weft_fail(why, 0, "the controller allows only %u queues now", pq->snap.traits.queues);
+}
+
+void host_path_queue_tell_refusal(const struct host_path_queue *pq)
+{
+	struct weft_err why = { "" };
+
+	if (is_allowed(pq)) /* what its set-up failed of was told then */
+		return;
+	why_not_allowed(pq, &why);
+	set_no_queue_text(pq, &why);
+}
+
 /* The program gets an event for the first of several failures: it may do with fewer queues. */
 static void report_setup_failure(struct host_path_queue *pq, const struct weft_err *why)
 {
@@ -106,10 +131,7 @@ static void report_setup_failure(struct host_path_queue *pq, const struct weft_e
 	if (!pq->failures++)
 		host_event_push(ctrl, WEFT_EVENT_QUEUE, pq->snap.state, 0, "%s: I/O queue %u: %s",
 				pq->snap.address, pq->queue->qid, why->text);
-	weft_mutex_lock(&ctrl->lock);
-	snprintf(ctrl->no_queue.text, sizeof(ctrl->no_queue.text), "%s: I/O queue %u: %.300s",
-		 host_address_text(pq->snap.address), pq->queue->qid, why->text);
-	weft_mutex_unlock(&ctrl->lock);
+	set_no_queue_text(pq, why);
 }
 
 /* Only this queue is affected: others go on in the same association. If none of them has a
@@ -273,7 +295,7 @@ static void pq_open_link(struct host_path_queue *pq)
 	pq->generation = pq->snap.generation;
 	pq->hung_up = false;
 	if (!is_allowed(pq)) {
-		weft_fail(&why, 0, "the controller allows only %u queues now", traits->queues);
+		why_not_allowed(pq, &why);
 		pq_setup_failed(pq, -EUSERS, &why);
 		return;
 	}

@@ -121,6 +121,8 @@ void host_path_queue_retry_later(
 	struct host_path_queue *pq); /* after a pause: its set-up has failed */
 bool host_path_queue_is_refused(
 	const struct host_path_queue *pq); /* the path is live, and refuses this queue */
+/* For weft_cmd_text() of a command that fails because of that. */
+void host_path_queue_tell_refusal(const struct host_path_queue *pq);
 void host_path_queue_close(struct host_path_queue *pq); /* run turns until its link is gone */
 
 /* control_request.c */
